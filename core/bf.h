@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * bf.h
+ *	  The filter as plain C over the caller's memory.
+ *
+ * A filter answers "is x in the set?" with an exact "no" or a "maybe".  This
+ * library knows how bytes become a digest (hash.c), how large a filter must
+ * be (the layout files), how a value is laid out (format.c, specified byte by
+ * byte in docs/format.md) and how elements are added, tested and counted.
+ *
+ * It allocates nothing, includes no PostgreSQL header, and reports errors as
+ * return codes with a message in a caller-supplied BfError.  The SQL type is
+ * built on it, and so are its unit tests and fuzz targets.
+ *
+ * Names: m (nbits) is the number of bits, k (nhashes) the number of bits an
+ * element sets, n a number of distinct elements, p (fpr) the false-positive
+ * rate, X (nset) the number of bits set.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BF_CORE_H
+#define BF_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ------------------------------------------------------------------------
+ * Errors
+ * ------------------------------------------------------------------------
+ */
+typedef enum BfStatus
+{
+	BF_OK = 0,
+	BF_BAD_PARAMETER,			/* an argument is out of its range */
+	BF_TOO_LARGE,				/* the filter asked for exceeds BF_MAX_BITS */
+	BF_CORRUPT,					/* bytes that are not a filter */
+	BF_UNKNOWN_VERSION,			/* a filter of a later format */
+	BF_INCOMPATIBLE				/* two filters that cannot be combined */
+} BfStatus;
+
+typedef struct BfError
+{
+	BfStatus	status;
+	char		message[240];	/* one phrase, lower case, no full stop */
+	char		hint[200];		/* what to do, or empty */
+} BfError;
+
+/* ------------------------------------------------------------------------
+ * Limits
+ * ------------------------------------------------------------------------
+ */
+#define BF_FORMAT_VERSION	1
+#define BF_MAX_BITS			(UINT64_C(1) << 32) /* 512 MiB */
+#define BF_MAX_CAPACITY		(UINT64_C(1) << 53) /* whole numbers in a double */
+#define BF_MAX_KEY			32	/* bytes */
+#define BF_MAX_KIND_NAME	512 /* bytes */
+#define BF_DIGEST_SIZE		16	/* bytes */
+#define BF_FIXED_HEADER		60	/* bytes before key and kind name */
+#define BF_MAX_HEADER		1660	/* bytes; well inside one TOAST chunk */
+#define BF_BLOCK_BITS		512 /* one cache line */
+#define BF_MAX_RANGES		64	/* byte ranges that a probe may need */
+
+/* ------------------------------------------------------------------------
+ * Hashing: bytes -> 128-bit digest
+ * ------------------------------------------------------------------------
+ */
+typedef enum BfHash
+{
+	BF_HASH_XXH3 = 1,			/* XXH3-128 */
+	BF_HASH_BLAKE2B = 2			/* BLAKE2b with a 16-byte digest */
+} BfHash;
+
+/*
+ * The two halves of a digest, each read little-endian from its 16 bytes in
+ * the order that the hash's own libraries print them.
+ */
+typedef struct BfDigest
+{
+	uint64_t	h1;
+	uint64_t	h2;
+} BfDigest;
+
+extern BfDigest bf_digest(BfHash hash, const uint8_t *key, size_t keylen,
+						  const void *data, size_t len);
+extern void bf_digest_bytes(BfDigest digest, uint8_t out[BF_DIGEST_SIZE]);
+extern const char *bf_hash_name(BfHash hash);
+extern bool bf_hash_by_name(const char *name, BfHash *hash);
+
+/* ------------------------------------------------------------------------
+ * Layouts
+ * ------------------------------------------------------------------------
+ */
+typedef enum BfLayoutId
+{
+	BF_STANDARD = 1,
+	BF_BLOCKED = 2
+} BfLayoutId;
+
+/* A run of bytes of the payload. */
+typedef struct BfRange
+{
+	uint64_t	offset;
+	uint32_t	length;
+} BfRange;
+
+/* What positions depend on. */
+typedef struct BfShape
+{
+	uint64_t	nbits;			/* m; 0 = unsized */
+	uint32_t	nhashes;		/* k */
+} BfShape;
+
+/*
+ * One layout's operations.  Everything that is not in this table is written
+ * once for all layouts.
+ */
+typedef struct BfLayout
+{
+	BfLayoutId	id;
+	const char *name;
+	double		min_fpr;		/* the smallest rate that it can be sized for */
+	uint32_t	max_hashes;
+	uint64_t	unit;			/* nbits is a multiple of this */
+
+	/* m and k for n elements at rate p; k is kept where it is not 0 */
+	void		(*size) (double n, double p, BfShape *shape);
+	/* false-positive rate with n distinct elements */
+	double		(*rate) (const BfShape *shape, double n);
+	/* expected X with n distinct elements, and its variance */
+	double		(*expected_set) (const BfShape *shape, double n,
+								 double *variance);
+	/* n from X; infinite where every bit is set */
+	double		(*count) (const BfShape *shape, uint64_t nset);
+
+	void		(*prefetch) (const uint8_t *bits, const BfShape *shape,
+							 BfDigest digest);
+	/* returns how many bits were not set before */
+	uint32_t	(*add) (uint8_t *bits, const BfShape *shape, BfDigest digest);
+	bool		(*test) (const uint8_t *bits, const BfShape *shape,
+						 BfDigest digest);
+	/* the byte ranges that test reads, in ascending order; returns how many */
+	uint32_t	(*ranges) (const BfShape *shape, BfDigest digest,
+						   BfRange ranges[BF_MAX_RANGES]);
+} BfLayout;
+
+extern const BfLayout bf_layout_standard;
+extern const BfLayout bf_layout_blocked;
+
+extern const BfLayout *bf_layout_by_id(unsigned id);
+extern const BfLayout *bf_layout_by_name(const char *name);
+extern const BfLayout *bf_layout_at(unsigned i);	/* NULL past the last */
+
+/* ------------------------------------------------------------------------
+ * Element kinds
+ *
+ * What was hashed.  Filters of different kinds never combine, and a probe of
+ * another kind is an error, never a "no".  docs/format.md gives the bytes.
+ * ------------------------------------------------------------------------
+ */
+typedef enum BfKind
+{
+	BF_KIND_NONE = 0,			/* no element yet */
+	BF_KIND_INTEGER = 1,
+	BF_KIND_TEXT = 2,
+	BF_KIND_FLOAT = 3,
+	BF_KIND_BYTEA = 4,
+	BF_KIND_UUID = 5,
+	BF_KIND_BOOL = 6,
+	BF_KIND_DATE = 7,
+	BF_KIND_TIME = 8,
+	BF_KIND_TIMESTAMP = 9,
+	BF_KIND_TIMESTAMPTZ = 10
+} BfKind;
+
+extern const char *bf_kind_name(unsigned kind); /* NULL where unknown */
+extern bool bf_kind_is_valid(unsigned kind, const char *name, size_t len);
+
+/* ------------------------------------------------------------------------
+ * A filter's header and a filter
+ * ------------------------------------------------------------------------
+ */
+typedef struct BfHeader
+{
+	const BfLayout *layout;
+	BfHash		hash;
+	BfShape		shape;
+	bool		hashes_given;	/* k was chosen by the caller */
+	uint8_t		keylen;
+	uint8_t		kind;			/* element kind; 0 while the filter is empty */
+	uint16_t	kind_name_len;	/* bytes; 0 for kinds that need no name */
+	uint64_t	capacity;		/* 0 = unsized */
+	double		fpr;
+	uint64_t	nset;			/* bits set */
+	uint64_t	checksum;		/* XXH3-64 of the payload; 0 while empty */
+	uint8_t		key[BF_MAX_KEY];
+	const char *kind_name;		/* not terminated; points into the image or to
+								 * memory of the caller */
+} BfHeader;
+
+typedef struct BfFilter
+{
+	BfHeader	h;
+	uint8_t    *bits;			/* NULL while the filter is empty */
+	size_t		nbytes;			/* of bits */
+} BfFilter;
+
+/*
+ * Sizing.  Fills in h->shape and h->capacity; capacity 0 leaves the header
+ * unsized.  nhashes 0 means the best k.
+ */
+extern BfStatus bf_header_init(BfHeader *h, const BfLayout *layout,
+							   BfHash hash, const uint8_t *key, size_t keylen,
+							   double capacity, double fpr, int nhashes,
+							   BfError *err);
+extern BfStatus bf_header_resize(BfHeader *h, double capacity, BfError *err);
+extern double bf_capacity_for(const BfLayout *layout, double bytes, double fpr);
+
+static inline bool
+bf_is_sized(const BfHeader *h)
+{
+	return h->shape.nbits != 0;
+}
+
+/* Bytes of the header, of the bits, and of a whole image. */
+extern size_t bf_header_size(const BfHeader *h);
+static inline size_t
+bf_payload_size(const BfHeader *h)
+{
+	return (size_t) (h->shape.nbits / 8);
+}
+extern size_t bf_image_size(const BfHeader *h);
+
+/*
+ * Images.  bf_open checks all that keeps later operations inside the image,
+ * in constant time; bf_validate checks everything, the payload included.
+ * bf_open_header is for an image of which only the first have bytes are at
+ * hand (at least its header, or BF_MAX_HEADER): bits stays NULL.
+ */
+extern BfStatus bf_open(const uint8_t *image, size_t len, BfFilter *f,
+						BfError *err);
+extern BfStatus bf_open_header(const uint8_t *image, size_t have, size_t len,
+							   BfHeader *h, BfError *err);
+extern BfStatus bf_validate(const uint8_t *image, size_t len, BfFilter *f,
+							BfError *err);
+extern void bf_write_header(const BfHeader *h, uint8_t *image);
+
+/* Set checksum (and with it the header) right after bits were changed. */
+extern void bf_seal(BfFilter *f);
+
+/* ------------------------------------------------------------------------
+ * Operations
+ * ------------------------------------------------------------------------
+ */
+static inline bool
+bf_test(const BfFilter *f, BfDigest digest)
+{
+	return f->bits != NULL &&
+		f->h.layout->test(f->bits, &f->h.shape, digest);
+}
+
+static inline uint32_t
+bf_add(BfFilter *f, BfDigest digest)
+{
+	uint32_t	fresh = f->h.layout->add(f->bits, &f->h.shape, digest);
+
+	f->h.nset += fresh;
+	return fresh;
+}
+
+/* Everything but kind and contents is the same?  err names what differs. */
+extern BfStatus bf_same_parameters(const BfHeader *a, const BfHeader *b,
+								   BfError *err);
+/* into |= from, into &= from: same shape, both with bits; counts anew. */
+extern void bf_or(BfFilter *into, const BfFilter *from);
+extern void bf_and(BfFilter *into, const BfFilter *from);
+/* capacity and fpr of a combination of two filters */
+extern void bf_merge_design(BfHeader *into, const BfHeader *from);
+
+extern double bf_cardinality(const BfHeader *h);
+extern double bf_expected_fpr(const BfHeader *h);
+extern double bf_design_fpr(const BfHeader *h);
+
+/*
+ * Does the filter hold more than it was sized for, beyond chance?
+ */
+extern bool bf_overfilled(const BfHeader *h);
+
+/* Set bits of len bytes. */
+extern uint64_t bf_popcount(const uint8_t *bytes, size_t len);
+
+extern BfStatus bf_fail(BfError *err, BfStatus status, const char *fmt,...)
+			__attribute__((format(printf, 3, 4)));
+
+#endif							/* BF_CORE_H */

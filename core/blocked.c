@@ -1,0 +1,312 @@
+/*-------------------------------------------------------------------------
+ *
+ * blocked.c
+ *	  The blocked Bloom filter: an element's k bits lie in one 64-byte block.
+ *
+ * Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom
+ * filters", WEA 2007 (JEA 14, 2009).  A probe costs one cache line, whatever
+ * the filter's size, for about 3% more bits than the standard filter at 1%.
+ *
+ * The block is taken from the high 32 bits of h1, the positions inside it are
+ * independent 9-bit pieces of the digest: seven from h2, three from the low
+ * half of h1, and beyond ten from a mix of both.  (Double hashing inside a
+ * block is up to ten times over the rate.)
+ *
+ * Rate.  A false positive needs its k throws to land on set bits of one of B
+ * blocks.  Its throws hit i distinct bits with probability
+ * S(k,i) 512!/(512-i)! / 512^k (S: Stirling numbers of the second kind), and
+ * i given bits are all set, by inclusion and exclusion, with probability
+ * sum_l (-1)^l C(i,l) P(l given bits unset).  One element leaves l given bits
+ * of a block unset with probability 1 - (1 - (1 - l/512)^k) / B, and the n
+ * elements are independent, so that the rate is exact for every n and B:
+ *
+ *	f(n) = sum_l c(k,l) (1 - (1 - (1 - l/512)^k) / B)^n
+ *	c(k,l) = (-1)^l sum_i S(k,i) 512!/(512-i)! / 512^k C(i,l)
+ *
+ * No approximation by the mean load of a block is made, which would miss the
+ * rate by 1% to 4%.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+
+#include "bf.h"
+#include "bytes.h"
+
+#define MAX_HASHES	16
+
+/* Coefficients for one k. */
+typedef struct BlockedTerms
+{
+	bool		known;
+	double		c[MAX_HASHES + 1];	/* c(k,l) */
+	double		miss[MAX_HASHES + 1];	/* 1 - (1 - l/512)^k */
+} BlockedTerms;
+
+/* Filled in on first use: a function of k alone. */
+static BlockedTerms all_terms[MAX_HASHES + 1];
+
+static const BlockedTerms *
+blocked_terms(uint32_t k)
+{
+	BlockedTerms *t = &all_terms[k];
+	double		stirling[MAX_HASHES + 1] = {1};
+	double		falling = 1;	/* 512!/(512-i)! / 512^i */
+
+	if (t->known)
+		return t;
+
+	for (uint32_t a = 1; a <= k; a++)
+	{
+		for (uint32_t i = a; i > 0; i--)
+			stirling[i] = i * stirling[i] + stirling[i - 1];
+		stirling[0] = 0;
+	}
+
+	for (uint32_t l = 0; l <= k; l++)
+	{
+		t->c[l] = 0;
+		t->miss[l] = -expm1(k * log1p(-(double) l / BF_BLOCK_BITS));
+	}
+	for (uint32_t i = 1; i <= k; i++)
+	{
+		double		hit;
+		double		binomial = 1;	/* C(i,l) */
+
+		falling *= (double) (BF_BLOCK_BITS - i + 1) / BF_BLOCK_BITS;
+		hit = ldexp(stirling[i] * falling, -9 * (int) (k - i));
+		for (uint32_t l = 0; l <= i; l++)
+		{
+			t->c[l] += (l % 2 ? -hit : hit) * binomial;
+			binomial = binomial * (i - l) / (l + 1);
+		}
+	}
+	t->known = true;
+	return t;
+}
+
+static double
+blocked_rate_of(double nblocks, uint32_t k, double n)
+{
+	const BlockedTerms *t = blocked_terms(k);
+	double		f = 0;
+
+	for (uint32_t l = 0; l <= k; l++)
+		f += t->c[l] * exp(n * log1p(-t->miss[l] / nblocks));
+	return fmin(1, fmax(0, f));
+}
+
+/*
+ * The fewest blocks that meet p with k hashes.
+ */
+static double
+blocked_fewest(double n, double p, uint32_t k)
+{
+	double		low = 1;
+	double		high = ceil(n * -log(p) / (0.4804530139182014 * BF_BLOCK_BITS));
+
+	if (high < 1)
+		high = 1;
+	while (blocked_rate_of(high, k, n) > p)
+	{
+		low = high + 1;
+		high = high * 2;
+	}
+	while (low < high)
+	{
+		double		mid = floor((low + high) / 2);
+
+		if (blocked_rate_of(mid, k, n) > p)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return high;
+}
+
+/*
+ * The fewest blocks over all k, and of those the smallest k.  The rate falls
+ * as blocks are added, so that most k are ruled out by one look.
+ */
+static void
+blocked_size(double n, double p, BfShape *shape)
+{
+	uint32_t	best_k = (uint32_t) fmin(MAX_HASHES, fmax(1, rint(-0.9 * log2(p))));
+	double		best = blocked_fewest(n, p, best_k);
+
+	for (uint32_t k = best_k; k-- > 1;)
+	{
+		if (blocked_rate_of(best, k, n) <= p)
+		{
+			best = blocked_fewest(n, p, k);
+			best_k = k;
+		}
+	}
+	for (uint32_t k = best_k + 1; k <= MAX_HASHES; k++)
+	{
+		if (best > 1 && blocked_rate_of(best - 1, k, n) <= p)
+		{
+			best = blocked_fewest(n, p, k);
+			best_k = k;
+		}
+	}
+
+	shape->nbits = best < 1e15 ? (uint64_t) best * BF_BLOCK_BITS : UINT64_MAX;
+	if (shape->nhashes == 0)
+		shape->nhashes = best_k;
+}
+
+static double
+blocked_rate(const BfShape *shape, double n)
+{
+	if (n <= 0)
+		return 0;
+	if (isinf(n))
+		return 1;
+	return blocked_rate_of((double) (shape->nbits / BF_BLOCK_BITS),
+						   shape->nhashes, n);
+}
+
+/*
+ * Exact, from the chances that one bit, two bits of a block and two bits of
+ * different blocks stay unset.
+ */
+static double
+blocked_expected_set(const BfShape *shape, double n, double *variance)
+{
+	const BlockedTerms *t = blocked_terms(shape->nhashes);
+	double		m = (double) shape->nbits;
+	double		nblocks = m / BF_BLOCK_BITS;
+	double		miss1 = t->miss[1];
+	double		miss2 = shape->nhashes > 1 ? t->miss[2] :
+		2.0 / BF_BLOCK_BITS;
+	double		unset = exp(n * log1p(-miss1 / nblocks));
+	double		same_block = exp(n * log1p(-miss2 / nblocks));
+	double		var_within;
+	double		var_between = 0;
+
+	var_within = m * (unset - unset * unset) +
+		m * (BF_BLOCK_BITS - 1) * (same_block - unset * unset);
+
+	if (nblocks > 1)
+	{
+		/* (1 - 2a)^n - (1 - a)^2n, without cancellation */
+		double		a = miss1 / nblocks;
+
+		var_between = m * (m - BF_BLOCK_BITS) * unset * unset *
+			expm1(n * log1p(-(a * a) / ((1 - a) * (1 - a))));
+	}
+	*variance = fmax(0, var_within + var_between);
+	return m * (1 - unset);
+}
+
+/*
+ * The standard filter's count (Swamidass and Baldi 2007), with the chance
+ * that an element misses a given bit taken for throws into one block.
+ */
+static double
+blocked_count(const BfShape *shape, uint64_t nset)
+{
+	double		m = (double) shape->nbits;
+
+	if (nset >= shape->nbits)
+		return INFINITY;
+	return log1p(-(double) nset / m) /
+		log1p(-blocked_terms(shape->nhashes)->miss[1] / (m / BF_BLOCK_BITS));
+}
+
+static inline uint64_t
+blocked_offset(const BfShape *shape, BfDigest digest)
+{
+	uint64_t	nblocks = shape->nbits / BF_BLOCK_BITS;
+
+	return ((digest.h1 >> 32) * nblocks >> 32) * (BF_BLOCK_BITS / 8);
+}
+
+/*
+ * The next 9-bit position: call with i = 0, 1, 2, ... in turn.
+ */
+static inline uint32_t
+blocked_position(BfDigest digest, uint64_t *word, uint32_t i)
+{
+	uint32_t	pos;
+
+	if (i == 0)
+		*word = digest.h2;
+	else if (i == 7)
+		*word = digest.h1;
+	else if (i == 10)
+	{
+		*word = (digest.h1 ^ (digest.h2 << 32 | digest.h2 >> 32)) *
+			UINT64_C(0x9E3779B97F4A7C15);
+		*word ^= *word >> 32;
+	}
+	pos = *word & (BF_BLOCK_BITS - 1);
+	*word >>= 9;
+	return pos;
+}
+
+static void
+blocked_prefetch(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	__builtin_prefetch(bits + blocked_offset(shape, digest), 1);
+}
+
+static uint32_t
+blocked_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	uint8_t    *block = bits + blocked_offset(shape, digest);
+	uint64_t	word = 0;
+	uint32_t	fresh = 0;
+
+	for (uint32_t i = 0; i < shape->nhashes; i++)
+	{
+		uint32_t	pos = blocked_position(digest, &word, i);
+		uint8_t		old = block[pos >> 3];
+
+		fresh += ((uint32_t) old >> (pos & 7) & 1) ^ 1;
+		block[pos >> 3] = (uint8_t) (old | 1U << (pos & 7));
+	}
+	return fresh;
+}
+
+static bool
+blocked_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	const uint8_t *block = bits + blocked_offset(shape, digest);
+	uint64_t	word = 0;
+
+	for (uint32_t i = 0; i < shape->nhashes; i++)
+	{
+		uint32_t	pos = blocked_position(digest, &word, i);
+
+		if (!(block[pos >> 3] >> (pos & 7) & 1))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t
+blocked_ranges(const BfShape *shape, BfDigest digest,
+			   BfRange ranges[BF_MAX_RANGES])
+{
+	ranges[0].offset = blocked_offset(shape, digest);
+	ranges[0].length = BF_BLOCK_BITS / 8;
+	return 1;
+}
+
+const BfLayout bf_layout_blocked = {
+	.id = BF_BLOCKED,
+	.name = "blocked",
+	.min_fpr = 1e-6,
+	.max_hashes = MAX_HASHES,
+	.unit = BF_BLOCK_BITS,
+	.size = blocked_size,
+	.rate = blocked_rate,
+	.expected_set = blocked_expected_set,
+	.count = blocked_count,
+	.prefetch = blocked_prefetch,
+	.add = blocked_add,
+	.test = blocked_test,
+	.ranges = blocked_ranges,
+};

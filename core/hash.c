@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * hash.c
+ *	  Bytes to a 128-bit digest.
+ *
+ * XXH3-128 (seed 0) is the default: about 6 ns for a short key.  BLAKE2b with
+ * a 16-byte digest (RFC 7693) is there for readers that have nothing but a
+ * standard library and, keyed, for keys that an adversary chooses.
+ *
+ * For both, the digest is the 16 bytes that the hash's libraries print
+ * (XXH3's canonical form, big-endian), and h1 and h2 are its halves, read
+ * little-endian.  A reader needs one line for either hash.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <string.h>
+#include <blake2.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "bf.h"
+#include "bytes.h"
+
+BfDigest
+bf_digest(BfHash hash, const uint8_t *key, size_t keylen,
+		  const void *data, size_t len)
+{
+	BfDigest	digest;
+
+	if (hash == BF_HASH_XXH3)
+	{
+		XXH128_hash_t x = XXH3_128bits(data, len);
+
+		digest.h1 = bf_bswap64(x.high64);
+		digest.h2 = bf_bswap64(x.low64);
+	}
+	else
+	{
+		uint8_t		out[BF_DIGEST_SIZE];
+
+		/* libb2 refuses a null pointer even for no bytes */
+		blake2b(out, len > 0 ? data : "", keylen > 0 ? key : NULL,
+				sizeof(out), len, keylen);
+		digest.h1 = bf_load64(out);
+		digest.h2 = bf_load64(out + 8);
+	}
+	return digest;
+}
+
+void
+bf_digest_bytes(BfDigest digest, uint8_t out[BF_DIGEST_SIZE])
+{
+	bf_store64(out, digest.h1);
+	bf_store64(out + 8, digest.h2);
+}
+
+const char *
+bf_hash_name(BfHash hash)
+{
+	return hash == BF_HASH_XXH3 ? "xxh3" : "blake2b";
+}
+
+bool
+bf_hash_by_name(const char *name, BfHash *hash)
+{
+	if (strcmp(name, "xxh3") == 0)
+		*hash = BF_HASH_XXH3;
+	else if (strcmp(name, "blake2b") == 0)
+		*hash = BF_HASH_BLAKE2B;
+	else
+		return false;
+	return true;
+}
+
+/*
+ * XXH3-64 of the payload: an image's checksum.  0 means "no payload", so a
+ * hash of 0 is stored as 1.
+ */
+void
+bf_seal(BfFilter *f)
+{
+	uint64_t	sum = 0;
+
+	if (f->bits != NULL)
+	{
+		sum = XXH3_64bits(f->bits, f->nbytes);
+		if (sum == 0)
+			sum = 1;
+	}
+	f->h.checksum = sum;
+}

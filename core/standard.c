@@ -1,0 +1,212 @@
+/*-------------------------------------------------------------------------
+ *
+ * standard.c
+ *	  The Bloom filter of the textbooks.
+ *
+ * Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM
+ * 13 (7), 1970, with the double hashing of Kirsch and Mitzenmacher, "Less
+ * hashing, same performance", Random Structures & Algorithms 33 (2), 2008:
+ * position i of an element is (h1 + i * h2) mod m, i = 0 .. k - 1, with h2
+ * made odd.
+ *
+ * Size: m = ceil(-n ln p / (ln 2)^2) in whole bytes, k = round(m/n ln 2).
+ * Rate: (1 - e^(-kn/m))^k plus what double hashing costs, since two elements
+ * whose progressions overlap share several bits at once.  Simulation puts
+ * that excess at no more than 16 n / m^2; it matters for small n and for
+ * small p, where m is raised until the rate asked for is met.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+
+#include "bf.h"
+
+/* Below this n, or below this p, the excess of double hashing is sized for. */
+#define SMALL_N		5000
+#define SMALL_P		0.001
+
+#define LN2			0.69314718055994530942
+
+static double
+standard_theory(double m, double k, double n)
+{
+	return pow(-expm1(-k * n / m), k);
+}
+
+static double
+standard_excess(double m, double n)
+{
+	return 16.0 * n / (m * m);
+}
+
+static void
+standard_size(double n, double p, BfShape *shape)
+{
+	double		bytes = ceil(ceil(-n * log(p) / (LN2 * LN2)) / 8);
+	double		k;
+
+	if (bytes < 1)
+		bytes = 1;
+	k = fmax(1, rint(bytes * 8 / n * LN2));
+	k = fmin(k, bf_layout_standard.max_hashes);
+
+	/*
+	 * A k that the caller gives does not change m: one bit count, several k,
+	 * is what it is for.
+	 */
+	if (n < SMALL_N || p < SMALL_P)
+	{
+		double		bound = 1.003 * fmax(p, standard_theory(bytes * 8, k, n));
+		double		low = bytes;	/* the fewest bytes is >= low */
+		double		high = bytes;
+
+		while (standard_theory(high * 8, k, n) +
+			   standard_excess(high * 8, n) > bound)
+		{
+			low = high + 1;
+			high *= 2;
+		}
+		while (low < high)
+		{
+			double		mid = floor((low + high) / 2);
+
+			if (standard_theory(mid * 8, k, n) +
+				standard_excess(mid * 8, n) > bound)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		bytes = high;
+	}
+
+	/* past any limit: the caller refuses it by its true size */
+	shape->nbits = bytes < 1e15 ? (uint64_t) bytes * 8 : UINT64_MAX;
+	if (shape->nhashes == 0)
+		shape->nhashes = (uint32_t) k;
+}
+
+static double
+standard_rate(const BfShape *shape, double n)
+{
+	double		m = (double) shape->nbits;
+
+	if (n <= 0)
+		return 0;
+	if (isinf(n))
+		return 1;
+	return fmin(1, standard_theory(m, shape->nhashes, n) +
+				(shape->nhashes > 1 ? standard_excess(m, n) : 0));
+}
+
+/*
+ * Bins occupied by kn balls thrown into m bins.
+ */
+static double
+standard_expected_set(const BfShape *shape, double n, double *variance)
+{
+	double		m = (double) shape->nbits;
+	double		load = shape->nhashes * n / m;
+	double		empty = exp(-load);
+
+	*variance = m * empty * (1 - (1 + load) * empty);
+	return m * -expm1(-load);
+}
+
+/*
+ * n = -(m/k) ln(1 - X/m): Swamidass and Baldi, "Mathematical correction for
+ * fingerprint similarity measures to improve chemical retrieval", J. Chem.
+ * Inf. Model. 47 (3), 2007, equation 5.
+ */
+static double
+standard_count(const BfShape *shape, uint64_t nset)
+{
+	double		m = (double) shape->nbits;
+
+	if (nset >= shape->nbits)
+		return INFINITY;
+	return -m / shape->nhashes * log1p(-(double) nset / m);
+}
+
+/*
+ * Walk the k positions.  h1 and h2 are reduced first, so that no sum can
+ * wrap around: (h1 + i * h2) mod m over the integers.
+ */
+#define FOR_EACH_POSITION(shape, digest, pos) \
+	for (uint64_t m_ = (shape)->nbits, pos = (digest).h1 % m_, \
+		 step_ = ((digest).h2 | 1) % m_, left_ = (shape)->nhashes; \
+		 left_ > 0; \
+		 left_--, pos += step_, pos -= pos >= m_ ? m_ : 0)
+
+static void
+standard_prefetch(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	FOR_EACH_POSITION(shape, digest, pos)
+		__builtin_prefetch(bits + (pos >> 3), 1);
+}
+
+static uint32_t
+standard_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	uint32_t	fresh = 0;
+
+	FOR_EACH_POSITION(shape, digest, pos)
+	{
+		uint8_t		old = bits[pos >> 3];
+
+		fresh += ((uint32_t) old >> (pos & 7) & 1) ^ 1;
+		bits[pos >> 3] = (uint8_t) (old | 1U << (pos & 7));
+	}
+	return fresh;
+}
+
+static bool
+standard_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	FOR_EACH_POSITION(shape, digest, pos)
+	{
+		if (!(bits[pos >> 3] >> (pos & 7) & 1))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t
+standard_ranges(const BfShape *shape, BfDigest digest,
+				BfRange ranges[BF_MAX_RANGES])
+{
+	uint32_t	n = 0;
+
+	/* insertion sort: k is small */
+	FOR_EACH_POSITION(shape, digest, pos)
+	{
+		uint64_t	byte = pos >> 3;
+		uint32_t	i = n;
+
+		while (i > 0 && ranges[i - 1].offset > byte)
+			i--;
+		if (i > 0 && ranges[i - 1].offset == byte)
+			continue;
+		for (uint32_t j = n; j > i; j--)
+			ranges[j] = ranges[j - 1];
+		ranges[i].offset = byte;
+		ranges[i].length = 1;
+		n++;
+	}
+	return n;
+}
+
+const BfLayout bf_layout_standard = {
+	.id = BF_STANDARD,
+	.name = "standard",
+	.min_fpr = 1e-6,
+	.max_hashes = 64,
+	.unit = 8,
+	.size = standard_size,
+	.rate = standard_rate,
+	.expected_set = standard_expected_set,
+	.count = standard_count,
+	.prefetch = standard_prefetch,
+	.add = standard_add,
+	.test = standard_test,
+	.ranges = standard_ranges,
+};
