@@ -133,10 +133,11 @@ typedef struct BfLayout
 	/* n from X; infinite where every bit is set */
 	double		(*count) (const BfShape *shape, uint64_t nset);
 
-	void		(*prefetch) (const uint8_t *bits, const BfShape *shape,
-							 BfDigest digest);
 	/* returns how many bits were not set before */
 	uint32_t	(*add) (uint8_t *bits, const BfShape *shape, BfDigest digest);
+	/* fetches all that is needed first; bf_recount is to follow */
+	void		(*add_many) (uint8_t *bits, const BfShape *shape,
+							 const BfDigest *digests, uint32_t n);
 	bool		(*test) (const uint8_t *bits, const BfShape *shape,
 						 BfDigest digest);
 	/* the byte ranges that test reads, in ascending order; returns how many */
@@ -267,6 +268,15 @@ bf_add(BfFilter *f, BfDigest digest)
 	f->h.nset += fresh;
 	return fresh;
 }
+
+/* Add without counting: any number of these, then bf_recount. */
+static inline void
+bf_add_many(BfFilter *f, const BfDigest *digests, uint32_t n)
+{
+	f->h.layout->add_many(f->bits, &f->h.shape, digests, n);
+}
+
+extern void bf_recount(BfFilter *f);
 
 /* Everything but kind and contents is the same?  err names what differs. */
 extern BfStatus bf_same_parameters(const BfHeader *a, const BfHeader *b,

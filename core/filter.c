@@ -45,6 +45,12 @@ bf_popcount(const uint8_t *bytes, size_t len)
 	return count;
 }
 
+void
+bf_recount(BfFilter *f)
+{
+	f->h.nset = f->bits != NULL ? bf_popcount(f->bits, f->nbytes) : 0;
+}
+
 /*
  * Combine word by word, and count in the same pass.
  */

@@ -137,13 +137,6 @@ standard_count(const BfShape *shape, uint64_t nset)
 		 left_ > 0; \
 		 left_--, pos += step_, pos -= pos >= m_ ? m_ : 0)
 
-static void
-standard_prefetch(const uint8_t *bits, const BfShape *shape, BfDigest digest)
-{
-	FOR_EACH_POSITION(shape, digest, pos)
-		__builtin_prefetch(bits + (pos >> 3), 1);
-}
-
 static uint32_t
 standard_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 {
@@ -157,6 +150,21 @@ standard_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 		bits[pos >> 3] = (uint8_t) (old | 1U << (pos & 7));
 	}
 	return fresh;
+}
+
+static void
+standard_add_many(uint8_t *bits, const BfShape *shape,
+				  const BfDigest *digests, uint32_t n)
+{
+	/* a copy: the compiler must think that setting bits changes *shape */
+	const BfShape s = *shape;
+
+	for (uint32_t i = 0; i < n; i++)
+		FOR_EACH_POSITION(&s, digests[i], pos)
+			__builtin_prefetch(bits + (pos >> 3), 1);
+	for (uint32_t i = 0; i < n; i++)
+		FOR_EACH_POSITION(&s, digests[i], pos)
+			bits[pos >> 3] |= (uint8_t) (1U << (pos & 7));
 }
 
 static bool
@@ -205,8 +213,8 @@ const BfLayout bf_layout_standard = {
 	.rate = standard_rate,
 	.expected_set = standard_expected_set,
 	.count = standard_count,
-	.prefetch = standard_prefetch,
 	.add = standard_add,
+	.add_many = standard_add_many,
 	.test = standard_test,
 	.ranges = standard_ranges,
 };

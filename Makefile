@@ -1,0 +1,51 @@
+EXTENSION = bloomfilter
+MODULE_big = bloomfilter
+DATA = bloomfilter--1.0.sql
+PGFILEDESC = "bloomfilter - Bloom filters as a data type"
+
+CORE_OBJS = core/blocked.o core/filter.o core/format.o core/hash.o core/kind.o \
+	core/standard.o
+TYPE_OBJS = type/aggregate.o type/construct.o type/element.o type/info.o \
+	type/inout.o type/modify.o type/probe.o type/value.o
+OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS)
+
+REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+
+# The server's headers are not clean under -Wextra: -isystem spares us that.
+PG_CPPFLAGS = -I$(srcdir) -isystem $(shell $(PG_CONFIG) --includedir-server)
+PG_CFLAGS = -Wall -Wextra -Wno-declaration-after-statement -Wno-unused-parameter
+SHLIB_LINK = -lb2 -lm
+
+EXTRA_CLEAN = build
+
+include $(PGXS)
+
+# Servers are often built without --enable-depend.
+$(CORE_OBJS) $(CORE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h
+$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h type/type.h
+
+# ---------------------------------------------------------------------------
+# Tests of the core, without a server
+# ---------------------------------------------------------------------------
+CORE_SRCS = $(CORE_OBJS:.o=.c)
+CORE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -I$(srcdir)/core
+
+build/unit: test/core/unit.c $(CORE_SRCS) core/bf.h core/bytes.h core/hash.h
+	@mkdir -p build
+	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
+
+build/rates: test/core/rates.c $(CORE_SRCS) core/bf.h core/bytes.h core/hash.h
+	@mkdir -p build
+	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
+
+.PHONY: unitcheck ratecheck
+unitcheck: build/unit
+	build/unit
+
+ratecheck: build/rates
+	build/rates

@@ -1,0 +1,425 @@
+/* bloomfilter--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION bloomfilter" to load this file. \quit
+
+-- ---------------------------------------------------------------------------
+-- The type
+-- ---------------------------------------------------------------------------
+
+CREATE TYPE bloomfilter;
+
+CREATE FUNCTION bloomfilter_in(cstring) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_in'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloomfilter_out(bloomfilter) RETURNS cstring
+AS 'MODULE_PATHNAME', 'bf_sql_out'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloomfilter_recv(internal) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_recv'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloomfilter_send(bloomfilter) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_send'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- Large values sit out of line, uncompressed: a probe can read one slice.
+CREATE TYPE bloomfilter (
+	INPUT = bloomfilter_in,
+	OUTPUT = bloomfilter_out,
+	RECEIVE = bloomfilter_recv,
+	SEND = bloomfilter_send,
+	INTERNALLENGTH = VARIABLE,
+	STORAGE = external,
+	ALIGNMENT = double
+);
+
+COMMENT ON TYPE bloomfilter IS 'set of elements in a few bits each: "no" is exact, "yes" means maybe';
+COMMENT ON FUNCTION bloomfilter_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION bloomfilter_out(bloomfilter) IS 'I/O';
+COMMENT ON FUNCTION bloomfilter_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION bloomfilter_send(bloomfilter) IS 'I/O';
+
+CREATE FUNCTION bloomfilter_to_bytea(filter bloomfilter) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_to_bytea'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloomfilter_from_bytea(bytes bytea) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_from_bytea'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloomfilter_to_bytea(bloomfilter) IS 'the filter''s bytes, for readers outside the database';
+COMMENT ON FUNCTION bloomfilter_from_bytea(bytea) IS 'a filter from its bytes, validated';
+
+CREATE CAST (bloomfilter AS bytea) WITH FUNCTION bloomfilter_to_bytea(bloomfilter);
+CREATE CAST (bytea AS bloomfilter) WITH FUNCTION bloomfilter_from_bytea(bytea);
+
+COMMENT ON CAST (bloomfilter AS bytea) IS 'the filter''s bytes, for readers outside the database';
+COMMENT ON CAST (bytea AS bloomfilter) IS 'a filter from its bytes, validated';
+
+-- ---------------------------------------------------------------------------
+-- Making filters, and the arithmetic of sizes
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloomfilter(
+	capacity float8 DEFAULT NULL,
+	fpr float8 DEFAULT 0.01,
+	layout text DEFAULT 'blocked',
+	hash text DEFAULT 'xxh3',
+	key bytea DEFAULT NULL,
+	expansion integer DEFAULT 0,
+	hashes integer DEFAULT NULL
+) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_construct'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 10;
+
+COMMENT ON FUNCTION bloomfilter(float8, float8, text, text, bytea, integer, integer) IS 'an empty filter, or a template for aggregates';
+
+CREATE FUNCTION bloom_clear(filter bloomfilter) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_clear'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_clear(bloomfilter) IS 'an empty filter with the same parameters';
+
+CREATE FUNCTION bloom_sizing(
+	capacity float8,
+	fpr float8 DEFAULT 0.01,
+	OUT layout text,
+	OUT bits bigint,
+	OUT hashes integer,
+	OUT bytes bigint,
+	OUT bits_per_key float8,
+	OUT expected_fpr float8
+) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'bf_sql_sizing'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20 ROWS 2;
+
+COMMENT ON FUNCTION bloom_sizing(float8, float8) IS 'the size of a filter for so many elements, by layout';
+
+CREATE FUNCTION bloom_capacity(
+	bytes float8,
+	fpr float8 DEFAULT 0.01,
+	layout text DEFAULT 'blocked'
+) RETURNS bigint
+AS 'MODULE_PATHNAME', 'bf_sql_capacity'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+
+COMMENT ON FUNCTION bloom_capacity(float8, float8, text) IS 'how many elements fit into a filter of so many bytes';
+
+CREATE FUNCTION bloom_hash(value anyelement, hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_hash'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_hash(value text, hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_hash'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_hash(anyelement, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
+COMMENT ON FUNCTION bloom_hash(text, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
+
+-- ---------------------------------------------------------------------------
+-- Probing
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_contains(filter bloomfilter, value anyelement) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contains'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
+CREATE FUNCTION bloom_contains(filter bloomfilter, value text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contains'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
+CREATE FUNCTION bloom_contained(value anyelement, filter bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contained'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
+CREATE FUNCTION bloom_contained(value text, filter bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contained'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
+COMMENT ON FUNCTION bloom_contains(bloomfilter, anyelement) IS 'false: certainly not added; true: maybe';
+COMMENT ON FUNCTION bloom_contains(bloomfilter, text) IS 'false: certainly not added; true: maybe';
+COMMENT ON FUNCTION bloom_contained(anyelement, bloomfilter) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION bloom_contained(text, bloomfilter) IS 'implementation of <@ operator';
+
+CREATE OPERATOR @> (
+	LEFTARG = bloomfilter, RIGHTARG = anyelement,
+	FUNCTION = bloom_contains, COMMUTATOR = <@
+);
+
+CREATE OPERATOR @> (
+	LEFTARG = bloomfilter, RIGHTARG = text,
+	FUNCTION = bloom_contains, COMMUTATOR = <@
+);
+
+CREATE OPERATOR <@ (
+	LEFTARG = anyelement, RIGHTARG = bloomfilter,
+	FUNCTION = bloom_contained, COMMUTATOR = @>
+);
+
+CREATE OPERATOR <@ (
+	LEFTARG = text, RIGHTARG = bloomfilter,
+	FUNCTION = bloom_contained, COMMUTATOR = @>
+);
+
+COMMENT ON OPERATOR @> (bloomfilter, anyelement) IS 'may contain';
+COMMENT ON OPERATOR @> (bloomfilter, text) IS 'may contain';
+COMMENT ON OPERATOR <@ (anyelement, bloomfilter) IS 'may be contained in';
+COMMENT ON OPERATOR <@ (text, bloomfilter) IS 'may be contained in';
+
+CREATE FUNCTION bloom_contains_any(filter bloomfilter, "values" anyarray) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contains_any'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloom_contains_all(filter bloomfilter, "values" anyarray) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contains_all'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloom_contains_each(filter bloomfilter, "values" anyarray) RETURNS boolean[]
+AS 'MODULE_PATHNAME', 'bf_sql_contains_each'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+COMMENT ON FUNCTION bloom_contains_any(bloomfilter, anyarray) IS 'may any of the array''s elements be contained?';
+COMMENT ON FUNCTION bloom_contains_all(bloomfilter, anyarray) IS 'may all of the array''s elements be contained?';
+COMMENT ON FUNCTION bloom_contains_each(bloomfilter, anyarray) IS 'an answer for each of the array''s elements';
+
+-- ---------------------------------------------------------------------------
+-- Adding
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_add(filter bloomfilter, value anyelement) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_add'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_add(filter bloomfilter, value text) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_add'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_add_all(filter bloomfilter, "values" anyarray) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_add_all'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
+COMMENT ON FUNCTION bloom_add(bloomfilter, anyelement) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add(bloomfilter, text) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add_all(bloomfilter, anyarray) IS 'the filter with all elements of an array';
+
+-- ---------------------------------------------------------------------------
+-- Combining and comparing
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_union(bloomfilter, bloomfilter) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_union'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_intersect(bloomfilter, bloomfilter) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_intersect'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_compatible(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_compatible'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_union(bloomfilter, bloomfilter) IS 'contains what either filter contains';
+COMMENT ON FUNCTION bloom_intersect(bloomfilter, bloomfilter) IS 'contains what both filters contain, and perhaps a little more';
+COMMENT ON FUNCTION bloom_compatible(bloomfilter, bloomfilter) IS 'can the two filters be combined?';
+
+CREATE OPERATOR | (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloom_union, COMMUTATOR = |
+);
+
+CREATE OPERATOR & (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloom_intersect, COMMUTATOR = &
+);
+
+COMMENT ON OPERATOR | (bloomfilter, bloomfilter) IS 'union';
+COMMENT ON OPERATOR & (bloomfilter, bloomfilter) IS 'intersection';
+
+CREATE FUNCTION bloomfilter_eq(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_eq'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_ne(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_ne'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_hash(bloomfilter) RETURNS integer
+AS 'MODULE_PATHNAME', 'bf_sql_hash_value'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloomfilter_hash_extended(bloomfilter, bigint) RETURNS bigint
+AS 'MODULE_PATHNAME', 'bf_sql_hash_value_extended'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloomfilter_eq(bloomfilter, bloomfilter) IS 'implementation of = operator';
+COMMENT ON FUNCTION bloomfilter_ne(bloomfilter, bloomfilter) IS 'implementation of <> operator';
+COMMENT ON FUNCTION bloomfilter_hash(bloomfilter) IS 'hash';
+COMMENT ON FUNCTION bloomfilter_hash_extended(bloomfilter, bigint) IS 'hash';
+
+CREATE OPERATOR = (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_eq, COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+);
+
+CREATE OPERATOR <> (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_ne, COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+
+COMMENT ON OPERATOR = (bloomfilter, bloomfilter) IS 'same parameters and same bits';
+COMMENT ON OPERATOR <> (bloomfilter, bloomfilter) IS 'parameters or bits differ';
+
+CREATE OPERATOR CLASS bloomfilter_ops DEFAULT FOR TYPE bloomfilter USING hash AS
+	OPERATOR 1 = ,
+	FUNCTION 1 bloomfilter_hash(bloomfilter),
+	FUNCTION 2 bloomfilter_hash_extended(bloomfilter, bigint);
+
+COMMENT ON OPERATOR FAMILY bloomfilter_ops USING hash IS 'equality of filters';
+COMMENT ON OPERATOR CLASS bloomfilter_ops USING hash IS 'equality of filters';
+
+-- ---------------------------------------------------------------------------
+-- What a filter says about itself
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_info(
+	filter bloomfilter,
+	OUT layout text,
+	OUT hash text,
+	OUT keyed boolean,
+	OUT element text,
+	OUT capacity bigint,
+	OUT target_fpr float8,
+	OUT bits bigint,
+	OUT hashes integer,
+	OUT layers integer,
+	OUT bits_set bigint,
+	OUT fill float8,
+	OUT cardinality float8,
+	OUT expected_fpr float8,
+	OUT bytes bigint
+) RETURNS record
+AS 'MODULE_PATHNAME', 'bf_sql_info'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloom_cardinality(filter bloomfilter) RETURNS float8
+AS 'MODULE_PATHNAME', 'bf_sql_cardinality'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloom_expected_fpr(filter bloomfilter) RETURNS float8
+AS 'MODULE_PATHNAME', 'bf_sql_expected_fpr'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_info(bloomfilter) IS 'parameters, fill, estimated contents and false-positive rate';
+COMMENT ON FUNCTION bloom_cardinality(bloomfilter) IS 'about how many distinct elements the filter holds';
+COMMENT ON FUNCTION bloom_expected_fpr(bloomfilter) IS 'the share of absent values that @> lets pass, as the filter is filled now';
+
+-- ---------------------------------------------------------------------------
+-- Aggregates
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_agg_sized_trans(internal, anyelement, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_sized_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_sized_trans(internal, anyelement, float8, float8) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_sized_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_template_trans(internal, anyelement, bloomfilter) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_template_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_union_agg_trans(internal, bloomfilter) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_union_agg_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_intersect_agg_trans(internal, bloomfilter) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_intersect_agg_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_intersect_agg_combine(internal, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_intersect_agg_combine'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_serial(internal) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_agg_serial'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_deserial(bytea, internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_deserial'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloom_agg_final(internal) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_agg_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION bloom_intersect_agg_final(internal) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_intersect_agg_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_agg_sized_trans(internal, anyelement, float8) IS 'aggregate transition function';
+COMMENT ON FUNCTION bloom_agg_sized_trans(internal, anyelement, float8, float8) IS 'aggregate transition function';
+COMMENT ON FUNCTION bloom_agg_template_trans(internal, anyelement, bloomfilter) IS 'aggregate transition function';
+COMMENT ON FUNCTION bloom_union_agg_trans(internal, bloomfilter) IS 'aggregate transition function';
+COMMENT ON FUNCTION bloom_intersect_agg_trans(internal, bloomfilter) IS 'aggregate transition function';
+COMMENT ON FUNCTION bloom_agg_combine(internal, internal) IS 'aggregate combine function';
+COMMENT ON FUNCTION bloom_intersect_agg_combine(internal, internal) IS 'aggregate combine function';
+COMMENT ON FUNCTION bloom_agg_serial(internal) IS 'aggregate serial function';
+COMMENT ON FUNCTION bloom_agg_deserial(bytea, internal) IS 'aggregate deserial function';
+COMMENT ON FUNCTION bloom_agg_final(internal) IS 'aggregate final function';
+COMMENT ON FUNCTION bloom_intersect_agg_final(internal) IS 'aggregate final function';
+
+CREATE AGGREGATE bloom_agg(value anyelement, capacity float8) (
+	SFUNC = bloom_agg_sized_trans, STYPE = internal,
+	FINALFUNC = bloom_agg_final,
+	COMBINEFUNC = bloom_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE bloom_agg(value anyelement, capacity float8, fpr float8) (
+	SFUNC = bloom_agg_sized_trans, STYPE = internal,
+	FINALFUNC = bloom_agg_final,
+	COMBINEFUNC = bloom_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE bloom_agg(value anyelement, template bloomfilter) (
+	SFUNC = bloom_agg_template_trans, STYPE = internal,
+	FINALFUNC = bloom_agg_final,
+	COMBINEFUNC = bloom_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE bloom_union_agg(filter bloomfilter) (
+	SFUNC = bloom_union_agg_trans, STYPE = internal,
+	FINALFUNC = bloom_agg_final,
+	COMBINEFUNC = bloom_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE bloom_intersect_agg(filter bloomfilter) (
+	SFUNC = bloom_intersect_agg_trans, STYPE = internal,
+	FINALFUNC = bloom_intersect_agg_final,
+	COMBINEFUNC = bloom_intersect_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE bloom_agg(anyelement, float8) IS 'filter of the values, sized for so many, at a false-positive rate of 0.01';
+COMMENT ON AGGREGATE bloom_agg(anyelement, float8, float8) IS 'filter of the values, sized for so many at a false-positive rate';
+COMMENT ON AGGREGATE bloom_agg(anyelement, bloomfilter) IS 'filter of the values, with the parameters of a template';
+COMMENT ON AGGREGATE bloom_union_agg(bloomfilter) IS 'union of the filters';
+COMMENT ON AGGREGATE bloom_intersect_agg(bloomfilter) IS 'intersection of the filters';

@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * info.c
+ *	  What a filter says about itself; all of it from the header.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "type/type.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(bf_sql_info);
+PG_FUNCTION_INFO_V1(bf_sql_cardinality);
+PG_FUNCTION_INFO_V1(bf_sql_expected_fpr);
+
+Datum
+bf_sql_info(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	BfHeader	h;
+	Datum		values[14];
+	bool		nulls[14] = {0};
+	int			i = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	values[i++] = CStringGetTextDatum(h.layout->name);
+	values[i++] = CStringGetTextDatum(bf_hash_name(h.hash));
+	values[i++] = BoolGetDatum(h.keylen > 0);
+	nulls[i] = h.kind == BF_KIND_NONE;
+	values[i++] = CStringGetTextDatum(bf_kind_name(h.kind));
+	nulls[i] = !bf_is_sized(&h);
+	values[i++] = Int64GetDatum((int64) h.capacity);
+	values[i++] = Float8GetDatum(h.fpr);
+	values[i++] = Int64GetDatum((int64) h.shape.nbits);
+	nulls[i] = h.shape.nhashes == 0;
+	values[i++] = Int32GetDatum((int32) h.shape.nhashes);
+	values[i++] = Int32GetDatum(bf_is_sized(&h) ? 1 : 0);
+	values[i++] = Int64GetDatum((int64) h.nset);
+	values[i++] = Float8GetDatum(bf_is_sized(&h) ?
+								 (double) h.nset / (double) h.shape.nbits : 0);
+	values[i++] = Float8GetDatum(bf_cardinality(&h));
+	values[i++] = Float8GetDatum(bf_expected_fpr(&h));
+	values[i++] = Int64GetDatum((int64) (VARHDRSZ + bf_image_size(&h)));
+	Assert(i == lengthof(values));
+
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}
+
+/* bloom_cardinality(filter): about how many distinct elements it holds */
+Datum
+bf_sql_cardinality(PG_FUNCTION_ARGS)
+{
+	BfHeader	h;
+
+	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	PG_RETURN_FLOAT8(bf_cardinality(&h));
+}
+
+/* bloom_expected_fpr(filter): the false-positive rate as it is filled now */
+Datum
+bf_sql_expected_fpr(PG_FUNCTION_ARGS)
+{
+	BfHeader	h;
+
+	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	PG_RETURN_FLOAT8(bf_expected_fpr(&h));
+}

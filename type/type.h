@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * type.h
+ *	  The SQL type bloomfilter, above the core's plain C filter.
+ *
+ * A value is a varlena: the length word, then an image as core/format.c has
+ * it.  C functions that SQL calls are named bf_sql_*.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BF_TYPE_H
+#define BF_TYPE_H
+
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/array.h"
+
+#include "core/bf.h"
+
+/* ------------------------------------------------------------------------
+ * Values (value.c)
+ * ------------------------------------------------------------------------
+ */
+typedef struct varlena BloomFilter;
+
+#define PG_GETARG_BLOOM(n)	((BloomFilter *) PG_GETARG_VARLENA_PP(n))
+
+extern void bf_open_value(const BloomFilter *value, BfFilter *f);
+extern void bf_fetch_header(Datum value, BfHeader *h);
+extern BloomFilter *bf_make_empty(const BfHeader *h);
+extern BloomFilter *bf_make_unsized(void);
+
+extern void bf_throw(const BfError *err, int corrupt_sqlstate) pg_attribute_noreturn();
+extern int	bf_sqlstate(const BfError *err, int corrupt_sqlstate);
+extern void bf_warn_overfilled(const BfHeader *h);
+
+/*
+ * A filter that is being built.  The bits appear with the first element, at
+ * a place where result can put the header in front of them.
+ */
+typedef struct BfBuild
+{
+	MemoryContext context;
+	BfFilter	f;
+	BloomFilter *value;			/* room for the header, then f.bits */
+	bool		aligned;
+} BfBuild;
+
+extern void bf_build_init(BfBuild *b, const BfHeader *h,
+						  MemoryContext context, bool aligned);
+extern void bf_build_start(BfBuild *b, const BfHeader *kind);
+extern void bf_build_from(BfBuild *b, const BfFilter *from,
+						  MemoryContext context);
+extern void bf_build_union(BfBuild *b, const BfFilter *from);
+extern void bf_build_intersect(BfBuild *b, const BfFilter *from);
+extern BloomFilter *bf_build_result(BfBuild *b);
+extern BloomFilter *bf_build_copy(BfBuild *b);
+
+extern void bf_check_combinable(const BfHeader *a, const BfHeader *b);
+extern bool bf_combinable(const BfHeader *a, const BfHeader *b);
+
+/* ------------------------------------------------------------------------
+ * Elements (element.c)
+ * ------------------------------------------------------------------------
+ */
+
+typedef struct BfElement BfElement;
+
+/* The digest of a value under a filter's hash and key. */
+typedef BfDigest (*BfDigestFn) (const BfElement *el, const BfHeader *h,
+								Datum value);
+
+/*
+ * How values of one type become bytes.  Looked up once a call site.
+ */
+struct BfElement
+{
+	BfDigestFn	digest;
+	Oid			typid;			/* as declared */
+	Oid			basetype;		/* domains looked through */
+	BfKind		kind;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+};
+
+extern void bf_element_init(BfElement *el, Oid typid, Oid collation);
+extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
+								int argno);
+extern BfElement *bf_element_of_arg(FunctionCallInfo fcinfo, int argno);
+extern BfElement *bf_element_of_array_arg(FunctionCallInfo fcinfo, int argno);
+static inline BfDigest
+bf_element_digest(const BfElement *el, const BfHeader *h, Datum value)
+{
+	return el->digest(el, h, value);
+}
+extern void bf_check_kind(const BfHeader *h, const BfElement *el);
+extern void bf_kind_of_element(const BfElement *el, BfHeader *h);
+
+/* ------------------------------------------------------------------------
+ * Parameters (construct.c)
+ * ------------------------------------------------------------------------
+ */
+extern const BfLayout *bf_layout_arg(const char *name);
+extern BfHash bf_hash_arg(const char *name);
+
+#endif							/* BF_TYPE_H */
