@@ -166,7 +166,10 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 		bf_add_many(&state->b.f, &digest, 1);
 	else
 	{
-		state->queue[state->nqueued++] = digest;
+		/* by halves: gcc would copy the struct through the stack and stall */
+		state->queue[state->nqueued].h1 = digest.h1;
+		state->queue[state->nqueued].h2 = digest.h2;
+		state->nqueued++;
 		if (state->nqueued == QUEUE_SIZE)
 		{
 			bf_add_many(&state->b.f, state->queue, QUEUE_SIZE);
