@@ -83,6 +83,7 @@ typedef struct BfDigest
 
 extern BfDigest bf_digest(BfHash hash, const uint8_t *key, size_t keylen,
 						  const void *data, size_t len);
+extern uint64_t bf_checksum(const void *bytes, size_t len);
 extern void bf_digest_bytes(BfDigest digest, uint8_t out[BF_DIGEST_SIZE]);
 extern const char *bf_hash_name(BfHash hash);
 extern bool bf_hash_by_name(const char *name, BfHash *hash);
@@ -246,7 +247,7 @@ extern BfStatus bf_validate(const uint8_t *image, size_t len, BfFilter *f,
 							BfError *err);
 extern void bf_write_header(const BfHeader *h, uint8_t *image);
 
-/* Set checksum (and with it the header) right after bits were changed. */
+/* Bring the payload's checksum up to date, before bf_write_header. */
 extern void bf_seal(BfFilter *f);
 
 /* ------------------------------------------------------------------------

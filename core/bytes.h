@@ -56,6 +56,19 @@ bf_store16(uint8_t *p, uint16_t x)
 	p[1] = (uint8_t) (x >> 8);
 }
 
+static inline uint32_t
+bf_load32(const uint8_t *p)
+{
+	return (uint32_t) bf_load16(p) | (uint32_t) bf_load16(p + 2) << 16;
+}
+
+static inline void
+bf_store32(uint8_t *p, uint32_t x)
+{
+	bf_store16(p, (uint16_t) x);
+	bf_store16(p + 2, (uint16_t) (x >> 16));
+}
+
 static inline double
 bf_load_double(const uint8_t *p)
 {

@@ -176,9 +176,13 @@ bf_overfilled(const BfHeader *h)
 	if (expected <= 1.1 * bf_design_fpr(h))
 		return false;			/* most often the end of it */
 
+	/*
+	 * Five standard deviations: with three, one in thousands of exactly full
+	 * small filters would be called overfilled.
+	 */
 	at_capacity = h->layout->rate(&h->shape, (double) h->capacity);
 	set = h->layout->expected_set(&h->shape, (double) h->capacity, &variance);
-	set = ceil(set + 3 * sqrt(variance));
+	set = ceil(set + 5 * sqrt(variance));
 	high = set >= (double) h->shape.nbits ? 1 :
 		h->layout->rate(&h->shape,
 						h->layout->count(&h->shape, (uint64_t) set));

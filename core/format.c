@@ -22,7 +22,7 @@
  *	44	1	flags: 1 = k was chosen by the caller
  *	45	3	reserved, zero
  *	48	8	XXH3-64 of the payload (1 if that is 0); 0 = empty
- *	56	4	reserved, zero
+ *	56	4	low half of XXH3-64 of the header, with these four bytes zero
  *	60		key, element kind's name, zeros up to the header's size
  *			payload: m / 8 bytes, or none while the filter is empty
  *
@@ -175,16 +175,16 @@ bf_header_init(BfHeader *h, const BfLayout *layout, BfHash hash,
 BfStatus
 bf_header_resize(BfHeader *h, double capacity, BfError *err)
 {
+	BfShape		shape = {0, h->hashes_given ? h->shape.nhashes : 0};
+
 	if (check_capacity(capacity, err) != BF_OK)
 		return err->status;
-	if (!h->hashes_given)
-		h->shape.nhashes = 0;
-	h->layout->size(capacity, h->fpr, &h->shape);
-	if (h->shape.nbits > BF_MAX_BITS)
+	h->layout->size(capacity, h->fpr, &shape);
+	if (shape.nbits > BF_MAX_BITS)
 	{
-		double		bytes = h->shape.nbits == UINT64_MAX ?
+		double		bytes = shape.nbits == UINT64_MAX ?
 			-capacity * log(h->fpr) / 0.4804530139182014 / 8 :
-			(double) h->shape.nbits / 8;
+			(double) shape.nbits / 8;
 
 		bf_fail(err, BF_TOO_LARGE,
 				"a %s filter for %.0f elements at fpr %g needs %.0f MiB, more than the limit of %d MiB",
@@ -195,6 +195,7 @@ bf_header_resize(BfHeader *h, double capacity, BfError *err)
 				 bf_capacity_for(h->layout, BF_MAX_BITS / 8 + 64, h->fpr));
 		return err->status;
 	}
+	h->shape = shape;
 	h->capacity = (uint64_t) capacity;
 	return BF_OK;
 }
@@ -210,6 +211,9 @@ bf_capacity_for(const BfLayout *layout, double bytes, double fpr)
 	double		low = 0;		/* fits */
 	double		high = 1;		/* is to be tried */
 	double		limit = fmin(bytes - (BF_FIXED_HEADER + 4), BF_MAX_BITS / 8);
+
+	if (!(limit > 0))
+		return 0;
 
 	for (;;)
 	{
@@ -232,7 +236,7 @@ bf_capacity_for(const BfLayout *layout, double bytes, double fpr)
 		else
 			low = mid;
 	}
-	return low;
+	return fmin(low, (double) BF_MAX_CAPACITY);
 }
 
 /* ------------------------------------------------------------------------
@@ -279,6 +283,7 @@ bf_write_header(const BfHeader *h, uint8_t *image)
 	if (h->kind_name_len > 0)
 		memcpy(image + BF_FIXED_HEADER + h->keylen, h->kind_name,
 			   h->kind_name_len);
+	bf_store32(image + 56, (uint32_t) bf_checksum(image, size));
 }
 
 /*
@@ -292,10 +297,12 @@ bf_open_header(const uint8_t *image, size_t have, size_t len, BfHeader *h,
 	size_t		header_size;
 	size_t		payload;
 
-	if (len < BF_FIXED_HEADER || have < BF_FIXED_HEADER)
+	if (have > len)
+		have = len;
+	if (have < BF_FIXED_HEADER)
 		return bf_fail(err, BF_CORRUPT,
 					   "a filter has at least %d bytes, not %zu",
-					   BF_FIXED_HEADER, len);
+					   BF_FIXED_HEADER, have);
 	if (image[0] != 'B' || image[1] != 'F')
 		return bf_fail(err, BF_CORRUPT,
 					   "a filter starts with the bytes 4246, not %02x%02x",
@@ -392,6 +399,7 @@ BfStatus
 bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 {
 	BfHeader   *h = &f->h;
+	uint8_t		header[BF_MAX_HEADER];
 	size_t		used;
 	uint64_t	nset;
 	uint64_t	checksum;
@@ -401,7 +409,7 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 
 	if (image[44] & ~FLAG_HASHES_GIVEN)
 		return bf_fail(err, BF_CORRUPT, "unknown flags %02x", image[44]);
-	for (int i = 45; i < 60; i = i == 47 ? 56 : i + 1)
+	for (int i = 45; i < 48; i++)
 		if (image[i] != 0)
 			return bf_fail(err, BF_CORRUPT, "reserved byte %d is %02x, not 00",
 						   i, image[i]);
@@ -423,6 +431,16 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 		return bf_fail(err, BF_CORRUPT,
 					   "element kind %d contradicts %llu bits set",
 					   h->kind, (unsigned long long) h->nset);
+
+	/* a flipped bit in k or in the key would make a "no" of everything */
+	memcpy(header, image, bf_header_size(h));
+	bf_store32(header + 56, 0);
+	checksum = (uint32_t) bf_checksum(header, bf_header_size(h));
+	if (checksum != bf_load32(image + 56))
+		return bf_fail(err, BF_CORRUPT,
+					   "checksum of the header is %08llx, it says %08llx",
+					   (unsigned long long) checksum,
+					   (unsigned long long) bf_load32(image + 56));
 
 	nset = f->bits ? bf_popcount(f->bits, f->nbytes) : 0;
 	if (nset != h->nset)

@@ -49,6 +49,12 @@ bf_hash_by_name(const char *name, BfHash *hash)
 	return true;
 }
 
+uint64_t
+bf_checksum(const void *bytes, size_t len)
+{
+	return XXH3_64bits(bytes, len);
+}
+
 /*
  * XXH3-64 of the payload: an image's checksum.  0 means "no payload", so a
  * hash of 0 is stored as 1.
@@ -60,7 +66,7 @@ bf_seal(BfFilter *f)
 
 	if (f->bits != NULL)
 	{
-		sum = XXH3_64bits(f->bits, f->nbytes);
+		sum = bf_checksum(f->bits, f->nbytes);
 		if (sum == 0)
 			sum = 1;
 	}

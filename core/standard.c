@@ -108,7 +108,7 @@ standard_expected_set(const BfShape *shape, double n, double *variance)
 	double		load = shape->nhashes * n / m;
 	double		empty = exp(-load);
 
-	*variance = m * empty * (1 - (1 + load) * empty);
+	*variance = fmax(0, m * empty * (1 - (1 + load) * empty));
 	return m * -expm1(-load);
 }
 
