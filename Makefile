@@ -5,7 +5,7 @@ PGFILEDESC = "bloomfilter - Bloom filters as a data type"
 
 CORE_OBJS = core/blocked.o core/filter.o core/format.o core/hash.o core/kind.o \
 	core/standard.o
-TYPE_OBJS = type/aggregate.o type/construct.o type/element.o type/info.o \
+TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/info.o \
 	type/inout.o type/modify.o type/probe.o type/value.o
 OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS)
 
@@ -26,7 +26,7 @@ include $(PGXS)
 
 # Servers are often built without --enable-depend.
 $(CORE_OBJS) $(CORE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h
-$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h type/type.h
+$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h type/type.h type/collect.h
 
 # ---------------------------------------------------------------------------
 # Tests of the core, without a server

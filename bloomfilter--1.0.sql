@@ -116,8 +116,13 @@ CREATE FUNCTION bloom_hash(value text, hash text DEFAULT 'xxh3', key bytea DEFAU
 AS 'MODULE_PATHNAME', 'bf_sql_hash'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION bloom_hash(value "char", hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
+AS 'MODULE_PATHNAME', 'bf_sql_hash'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 COMMENT ON FUNCTION bloom_hash(anyelement, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
 COMMENT ON FUNCTION bloom_hash(text, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
+COMMENT ON FUNCTION bloom_hash("char", text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
 
 -- ---------------------------------------------------------------------------
 -- Probing
@@ -131,6 +136,10 @@ CREATE FUNCTION bloom_contains(filter bloomfilter, value text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
 
+CREATE FUNCTION bloom_contains(filter bloomfilter, value "char") RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contains'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
 CREATE FUNCTION bloom_contained(value anyelement, filter bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contained'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
@@ -139,10 +148,16 @@ CREATE FUNCTION bloom_contained(value text, filter bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contained'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
 
+CREATE FUNCTION bloom_contained(value "char", filter bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_contained'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+
 COMMENT ON FUNCTION bloom_contains(bloomfilter, anyelement) IS 'false: certainly not added; true: maybe';
 COMMENT ON FUNCTION bloom_contains(bloomfilter, text) IS 'false: certainly not added; true: maybe';
+COMMENT ON FUNCTION bloom_contains(bloomfilter, "char") IS 'false: certainly not added; true: maybe';
 COMMENT ON FUNCTION bloom_contained(anyelement, bloomfilter) IS 'implementation of <@ operator';
 COMMENT ON FUNCTION bloom_contained(text, bloomfilter) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION bloom_contained("char", bloomfilter) IS 'implementation of <@ operator';
 
 CREATE OPERATOR @> (
 	LEFTARG = bloomfilter, RIGHTARG = anyelement,
@@ -151,6 +166,11 @@ CREATE OPERATOR @> (
 
 CREATE OPERATOR @> (
 	LEFTARG = bloomfilter, RIGHTARG = text,
+	FUNCTION = bloom_contains, COMMUTATOR = <@
+);
+
+CREATE OPERATOR @> (
+	LEFTARG = bloomfilter, RIGHTARG = "char",
 	FUNCTION = bloom_contains, COMMUTATOR = <@
 );
 
@@ -164,10 +184,17 @@ CREATE OPERATOR <@ (
 	FUNCTION = bloom_contained, COMMUTATOR = @>
 );
 
+CREATE OPERATOR <@ (
+	LEFTARG = "char", RIGHTARG = bloomfilter,
+	FUNCTION = bloom_contained, COMMUTATOR = @>
+);
+
 COMMENT ON OPERATOR @> (bloomfilter, anyelement) IS 'may contain';
 COMMENT ON OPERATOR @> (bloomfilter, text) IS 'may contain';
+COMMENT ON OPERATOR @> (bloomfilter, "char") IS 'may contain';
 COMMENT ON OPERATOR <@ (anyelement, bloomfilter) IS 'may be contained in';
 COMMENT ON OPERATOR <@ (text, bloomfilter) IS 'may be contained in';
+COMMENT ON OPERATOR <@ ("char", bloomfilter) IS 'may be contained in';
 
 CREATE FUNCTION bloom_contains_any(filter bloomfilter, "values" anyarray) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains_any'
@@ -197,12 +224,17 @@ CREATE FUNCTION bloom_add(filter bloomfilter, value text) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
+CREATE FUNCTION bloom_add(filter bloomfilter, value "char") RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_add'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
 CREATE FUNCTION bloom_add_all(filter bloomfilter, "values" anyarray) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add_all'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
 COMMENT ON FUNCTION bloom_add(bloomfilter, anyelement) IS 'the filter with one more element';
 COMMENT ON FUNCTION bloom_add(bloomfilter, text) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_add(bloomfilter, "char") IS 'the filter with one more element';
 COMMENT ON FUNCTION bloom_add_all(bloomfilter, anyarray) IS 'the filter with all elements of an array';
 
 -- ---------------------------------------------------------------------------
@@ -322,6 +354,10 @@ COMMENT ON FUNCTION bloom_expected_fpr(bloomfilter) IS 'the share of absent valu
 -- Aggregates
 -- ---------------------------------------------------------------------------
 
+CREATE FUNCTION bloom_agg_trans(internal, anyelement) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_agg_trans'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION bloom_agg_sized_trans(internal, anyelement, float8) RETURNS internal
 AS 'MODULE_PATHNAME', 'bf_sql_agg_sized_trans'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
@@ -362,10 +398,15 @@ CREATE FUNCTION bloom_agg_final(internal) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_agg_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION bloom_union_agg_final(internal) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_union_agg_final'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 CREATE FUNCTION bloom_intersect_agg_final(internal) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_intersect_agg_final'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+COMMENT ON FUNCTION bloom_agg_trans(internal, anyelement) IS 'aggregate transition function';
 COMMENT ON FUNCTION bloom_agg_sized_trans(internal, anyelement, float8) IS 'aggregate transition function';
 COMMENT ON FUNCTION bloom_agg_sized_trans(internal, anyelement, float8, float8) IS 'aggregate transition function';
 COMMENT ON FUNCTION bloom_agg_template_trans(internal, anyelement, bloomfilter) IS 'aggregate transition function';
@@ -376,7 +417,16 @@ COMMENT ON FUNCTION bloom_intersect_agg_combine(internal, internal) IS 'aggregat
 COMMENT ON FUNCTION bloom_agg_serial(internal) IS 'aggregate serial function';
 COMMENT ON FUNCTION bloom_agg_deserial(bytea, internal) IS 'aggregate deserial function';
 COMMENT ON FUNCTION bloom_agg_final(internal) IS 'aggregate final function';
+COMMENT ON FUNCTION bloom_union_agg_final(internal) IS 'aggregate final function';
 COMMENT ON FUNCTION bloom_intersect_agg_final(internal) IS 'aggregate final function';
+
+CREATE AGGREGATE bloom_agg(value anyelement) (
+	SFUNC = bloom_agg_trans, STYPE = internal,
+	FINALFUNC = bloom_agg_final,
+	COMBINEFUNC = bloom_agg_combine,
+	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
+	PARALLEL = SAFE
+);
 
 CREATE AGGREGATE bloom_agg(value anyelement, capacity float8) (
 	SFUNC = bloom_agg_sized_trans, STYPE = internal,
@@ -404,7 +454,7 @@ CREATE AGGREGATE bloom_agg(value anyelement, template bloomfilter) (
 
 CREATE AGGREGATE bloom_union_agg(filter bloomfilter) (
 	SFUNC = bloom_union_agg_trans, STYPE = internal,
-	FINALFUNC = bloom_agg_final,
+	FINALFUNC = bloom_union_agg_final,
 	COMBINEFUNC = bloom_agg_combine,
 	SERIALFUNC = bloom_agg_serial, DESERIALFUNC = bloom_agg_deserial,
 	PARALLEL = SAFE
@@ -418,6 +468,7 @@ CREATE AGGREGATE bloom_intersect_agg(filter bloomfilter) (
 	PARALLEL = SAFE
 );
 
+COMMENT ON AGGREGATE bloom_agg(anyelement) IS 'filter of the values, sized for as many distinct ones as there are, at a false-positive rate of 0.01';
 COMMENT ON AGGREGATE bloom_agg(anyelement, float8) IS 'filter of the values, sized for so many, at a false-positive rate of 0.01';
 COMMENT ON AGGREGATE bloom_agg(anyelement, float8, float8) IS 'filter of the values, sized for so many at a false-positive rate';
 COMMENT ON AGGREGATE bloom_agg(anyelement, bloomfilter) IS 'filter of the values, with the parameters of a template';

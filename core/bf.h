@@ -131,12 +131,17 @@ typedef struct BfLayout
 	/* expected X with n distinct elements, and its variance */
 	double		(*expected_set) (const BfShape *shape, double n,
 								 double *variance);
+	/* halve: what was contained stays so.  nbits / unit must be even */
+	void		(*fold) (uint8_t *bits, const BfShape *shape);
 	/* n from X; infinite where every bit is set */
 	double		(*count) (const BfShape *shape, uint64_t nset);
 
 	/* returns how many bits were not set before */
 	uint32_t	(*add) (uint8_t *bits, const BfShape *shape, BfDigest digest);
-	/* fetches all that is needed first; bf_recount is to follow */
+	/* ask for the memory that digests need */
+	void		(*prefetch) (const uint8_t *bits, const BfShape *shape,
+							 const BfDigest *digests, uint32_t n);
+	/* prefetches, then adds; bf_recount is to follow */
 	void		(*add_many) (uint8_t *bits, const BfShape *shape,
 							 const BfDigest *digests, uint32_t n);
 	bool		(*test) (const uint8_t *bits, const BfShape *shape,
@@ -172,8 +177,21 @@ typedef enum BfKind
 	BF_KIND_DATE = 7,
 	BF_KIND_TIME = 8,
 	BF_KIND_TIMESTAMP = 9,
-	BF_KIND_TIMESTAMPTZ = 10
+	BF_KIND_TIMESTAMPTZ = 10,
+	BF_KIND_TIMETZ = 11,
+	BF_KIND_MACADDR = 12,
+	BF_KIND_MACADDR8 = 13,
+	BF_KIND_INET = 14,
+	BF_KIND_NUMERIC = 15,
+
+	/* these carry a name in the header, which is a part of the kind */
+	BF_KIND_ENUM = 16,			/* enum:schema.type */
+	BF_KIND_ARRAY = 17,			/* integer[] */
+	BF_KIND_RECORD = 18,		/* (integer,text) */
+	BF_KIND_HASHED = 19			/* hash:schema.type; not portable */
 } BfKind;
+
+#define BF_FIRST_NAMED_KIND	BF_KIND_ENUM
 
 extern const char *bf_kind_name(unsigned kind); /* NULL where unknown */
 extern bool bf_kind_is_valid(unsigned kind, const char *name, size_t len);
@@ -191,6 +209,8 @@ typedef struct BfHeader
 	uint8_t		keylen;
 	uint8_t		kind;			/* element kind; 0 while the filter is empty */
 	uint16_t	kind_name_len;	/* bytes; 0 for kinds that need no name */
+	bool		not_portable;	/* elements are hashed by the server's own
+								 * functions */
 	uint64_t	capacity;		/* 0 = unsized */
 	double		fpr;
 	uint64_t	nset;			/* bits set */
@@ -287,6 +307,12 @@ extern void bf_or(BfFilter *into, const BfFilter *from);
 extern void bf_and(BfFilter *into, const BfFilter *from);
 /* capacity and fpr of a combination of two filters */
 extern void bf_merge_design(BfHeader *into, const BfHeader *from);
+
+/* Halve a filter in place; the header's capacity is left to the caller. */
+extern bool bf_can_fold(const BfHeader *h);
+extern void bf_fold(BfFilter *f);
+/* The largest n at which the rate is still met. */
+extern double bf_max_elements(const BfHeader *h);
 
 extern double bf_cardinality(const BfHeader *h);
 extern double bf_expected_fpr(const BfHeader *h);

@@ -277,14 +277,21 @@ blocked_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 }
 
 static void
+blocked_prefetch(const uint8_t *bits, const BfShape *shape,
+				 const BfDigest *digests, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(bits + blocked_offset(shape, digests[i]), 1);
+}
+
+static void
 blocked_add_many(uint8_t *bits, const BfShape *shape,
 				 const BfDigest *digests, uint32_t n)
 {
 	/* copies: the compiler must think that setting bits changes *shape */
 	const BfShape s = *shape;
 
-	for (uint32_t i = 0; i < n; i++)
-		__builtin_prefetch(bits + blocked_offset(&s, digests[i]), 1);
+	blocked_prefetch(bits, &s, digests, n);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const BfDigest digest = digests[i];
@@ -318,6 +325,26 @@ blocked_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
 	return true;
 }
 
+/*
+ * The block's number is a product's high half: with half as many blocks it is
+ * half the number.
+ */
+static void
+blocked_fold(uint8_t *bits, const BfShape *shape)
+{
+	size_t		half = (size_t) (shape->nbits / BF_BLOCK_BITS / 2);
+
+	for (size_t i = 0; i < half; i++)
+	{
+		uint8_t		block[BF_BLOCK_BITS / 8];
+
+		for (int j = 0; j < BF_BLOCK_BITS / 8; j++)
+			block[j] = bits[2 * i * sizeof(block) + j] |
+				bits[(2 * i + 1) * sizeof(block) + j];
+		memcpy(bits + i * sizeof(block), block, sizeof(block));
+	}
+}
+
 static uint32_t
 blocked_ranges(const BfShape *shape, BfDigest digest,
 			   BfRange ranges[BF_MAX_RANGES])
@@ -336,8 +363,10 @@ const BfLayout bf_layout_blocked = {
 	.size = blocked_size,
 	.rate = blocked_rate,
 	.expected_set = blocked_expected_set,
+	.fold = blocked_fold,
 	.count = blocked_count,
 	.add = blocked_add,
+	.prefetch = blocked_prefetch,
 	.add_many = blocked_add_many,
 	.test = blocked_test,
 	.ranges = blocked_ranges,

@@ -91,6 +91,46 @@ bf_and(BfFilter *into, const BfFilter *from)
 	COMBINE(into, from, &=);
 }
 
+bool
+bf_can_fold(const BfHeader *h)
+{
+	return h->shape.nbits / h->layout->unit % 2 == 0 && h->shape.nbits > 0;
+}
+
+void
+bf_fold(BfFilter *f)
+{
+	if (f->bits != NULL)
+		f->h.layout->fold(f->bits, &f->h.shape);
+	f->h.shape.nbits /= 2;
+	f->nbytes /= 2;
+	bf_recount(f);
+}
+
+double
+bf_max_elements(const BfHeader *h)
+{
+	double		low = 1;
+	double		high = 2;
+
+	while (h->layout->rate(&h->shape, high) <= h->fpr &&
+		   high < (double) BF_MAX_CAPACITY)
+	{
+		low = high;
+		high *= 2;
+	}
+	while (high - low > 1)
+	{
+		double		mid = floor((low + high) / 2);
+
+		if (h->layout->rate(&h->shape, mid) <= h->fpr)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 BfStatus
 bf_same_parameters(const BfHeader *a, const BfHeader *b, BfError *err)
 {

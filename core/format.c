@@ -19,7 +19,7 @@
  *	20	8	capacity; 0 = unsized
  *	28	8	target false-positive rate, IEEE double
  *	36	8	bits set
- *	44	1	flags: 1 = k was chosen by the caller
+ *	44	1	flags: 1 = k was chosen by the caller, 2 = elements are not portable
  *	45	3	reserved, zero
  *	48	8	XXH3-64 of the payload (1 if that is 0); 0 = empty
  *	56	4	low half of XXH3-64 of the header, with these four bytes zero
@@ -43,6 +43,7 @@
 #include "bytes.h"
 
 #define FLAG_HASHES_GIVEN	1
+#define FLAG_NOT_PORTABLE	2
 
 BfStatus
 bf_fail(BfError *err, BfStatus status, const char *fmt,...)
@@ -277,7 +278,8 @@ bf_write_header(const BfHeader *h, uint8_t *image)
 	bf_store64(image + 20, h->capacity);
 	bf_store_double(image + 28, h->fpr);
 	bf_store64(image + 36, h->nset);
-	image[44] = h->hashes_given ? FLAG_HASHES_GIVEN : 0;
+	image[44] = (uint8_t) ((h->hashes_given ? FLAG_HASHES_GIVEN : 0) |
+						   (h->not_portable ? FLAG_NOT_PORTABLE : 0));
 	bf_store64(image + 48, h->checksum);
 	memcpy(image + BF_FIXED_HEADER, h->key, h->keylen);
 	if (h->kind_name_len > 0)
@@ -331,6 +333,7 @@ bf_open_header(const uint8_t *image, size_t have, size_t len, BfHeader *h,
 	h->fpr = bf_load_double(image + 28);
 	h->nset = bf_load64(image + 36);
 	h->hashes_given = (image[44] & FLAG_HASHES_GIVEN) != 0;
+	h->not_portable = (image[44] & FLAG_NOT_PORTABLE) != 0;
 	h->checksum = bf_load64(image + 48);
 
 	if (h->keylen > BF_MAX_KEY)
@@ -407,7 +410,7 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 	if (bf_open(image, len, f, err) != BF_OK)
 		return err->status;
 
-	if (image[44] & ~FLAG_HASHES_GIVEN)
+	if (image[44] & ~(FLAG_HASHES_GIVEN | FLAG_NOT_PORTABLE))
 		return bf_fail(err, BF_CORRUPT, "unknown flags %02x", image[44]);
 	for (int i = 45; i < 48; i++)
 		if (image[i] != 0)
@@ -441,6 +444,12 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 					   "checksum of the header is %08llx, it says %08llx",
 					   (unsigned long long) checksum,
 					   (unsigned long long) bf_load32(image + 56));
+
+	if (h->not_portable &&
+		(h->kind < BF_FIRST_NAMED_KIND || h->keylen > 0))
+		return bf_fail(err, BF_CORRUPT,
+					   "elements of kind %d are marked as not portable",
+					   h->kind);
 
 	nset = f->bits ? bf_popcount(f->bits, f->nbytes) : 0;
 	if (nset != h->nset)

@@ -153,15 +153,22 @@ standard_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 }
 
 static void
+standard_prefetch(const uint8_t *bits, const BfShape *shape,
+				  const BfDigest *digests, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		FOR_EACH_POSITION(shape, digests[i], pos)
+			__builtin_prefetch(bits + (pos >> 3), 1);
+}
+
+static void
 standard_add_many(uint8_t *bits, const BfShape *shape,
 				  const BfDigest *digests, uint32_t n)
 {
 	/* a copy: the compiler must think that setting bits changes *shape */
 	const BfShape s = *shape;
 
-	for (uint32_t i = 0; i < n; i++)
-		FOR_EACH_POSITION(&s, digests[i], pos)
-			__builtin_prefetch(bits + (pos >> 3), 1);
+	standard_prefetch(bits, &s, digests, n);
 	for (uint32_t i = 0; i < n; i++)
 		FOR_EACH_POSITION(&s, digests[i], pos)
 			bits[pos >> 3] |= (uint8_t) (1U << (pos & 7));
@@ -176,6 +183,18 @@ standard_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * A position modulo m becomes one modulo m/2.
+ */
+static void
+standard_fold(uint8_t *bits, const BfShape *shape)
+{
+	size_t		half = (size_t) (shape->nbits / 16);
+
+	for (size_t i = 0; i < half; i++)
+		bits[i] |= bits[half + i];
 }
 
 static uint32_t
@@ -212,8 +231,10 @@ const BfLayout bf_layout_standard = {
 	.size = standard_size,
 	.rate = standard_rate,
 	.expected_set = standard_expected_set,
+	.fold = standard_fold,
 	.count = standard_count,
 	.add = standard_add,
+	.prefetch = standard_prefetch,
 	.add_many = standard_add_many,
 	.test = standard_test,
 	.ranges = standard_ranges,

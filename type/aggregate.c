@@ -3,7 +3,8 @@
  * aggregate.c
  *	  Filters from columns: bloom_agg, bloom_union_agg, bloom_intersect_agg.
  *
- * The state of all three is a filter that is being built.  What a call site
+ * The state of all three is a filter that is being built, or, where the size
+ * is to be found, a collection of digests (collect.c).  What a call site
  * needs for every row, whatever its group (how values become bytes, which
  * parameters the last row had, and what size they give), is kept once, in
  * fn_extra.
@@ -14,12 +15,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "type/type.h"
+#include "type/collect.h"
 
+#include "lib/stringinfo.h"
 #include "utils/memutils.h"
 
 #include <math.h>
 
+PG_FUNCTION_INFO_V1(bf_sql_agg_trans);
 PG_FUNCTION_INFO_V1(bf_sql_agg_sized_trans);
 PG_FUNCTION_INFO_V1(bf_sql_agg_template_trans);
 PG_FUNCTION_INFO_V1(bf_sql_union_agg_trans);
@@ -29,21 +32,27 @@ PG_FUNCTION_INFO_V1(bf_sql_intersect_agg_combine);
 PG_FUNCTION_INFO_V1(bf_sql_agg_serial);
 PG_FUNCTION_INFO_V1(bf_sql_agg_deserial);
 PG_FUNCTION_INFO_V1(bf_sql_agg_final);
+PG_FUNCTION_INFO_V1(bf_sql_union_agg_final);
 PG_FUNCTION_INFO_V1(bf_sql_intersect_agg_final);
 
 /* Filters up to this many bytes stay in the cache without a queue's help. */
 #define QUEUE_FROM	(128 * 1024)
-#define QUEUE_SIZE	64
 
 /* A header even where compression made it longer. */
 #define TEMPLATE_BYTES	(2 * BF_MAX_HEADER)
 
+/*
+ * A state of known size is a build, one that sizes itself a collection of
+ * digests.
+ */
 typedef struct BfAggState
 {
-	BfBuild		b;
 	uint64		design;			/* the call site's design that it has */
+	const BfHeader *header;		/* that design, with the elements' kind */
+	BfCollection *collection;	/* NULL: the size is known */
+	BfBuild    *b;				/* NULL: it is not */
 	int			nqueued;
-	BfDigest   *queue;			/* NULL for small filters */
+	BfDigest   *queue;			/* of BF_BATCH; NULL for small filters */
 } BfAggState;
 
 /*
@@ -52,10 +61,10 @@ typedef struct BfAggState
 typedef struct BfAggSite
 {
 	BfElement	el;
-	BfHeader	kind;			/* the element's kind, as a header */
 	uint64		design;			/* counts changes of the parameters; 0 = none */
 	BfHeader	header;			/* the parameters of the last row */
-	float8		capacity;
+	BfHeader	first_header;	/* those of the first, to which states point */
+	float8		capacity;		/* 0 = to be found */
 	float8		fpr;
 	Size		template_nbytes;	/* the last row's template's signature ... */
 	Size		template_ncompared; /* ... of which so many bytes count */
@@ -82,19 +91,47 @@ agg_site(FunctionCallInfo fcinfo)
 		site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
 									  sizeof(BfAggSite));
 		bf_element_init_arg(&site->el, fcinfo, 1);
-		bf_kind_of_element(&site->el, &site->kind);
 		fcinfo->flinfo->fn_extra = site;
 	}
 	return site;
 }
 
+/*
+ * A state for filters of known size.
+ */
 static BfAggState *
 make_state(MemoryContext context, const BfHeader *h)
 {
 	BfAggState *state = MemoryContextAllocZero(context, sizeof(BfAggState));
 
-	bf_build_init(&state->b, h, context, true);
+	state->b = MemoryContextAlloc(context, sizeof(BfBuild));
+	bf_build_init(state->b, h, context, true);
+	state->header = &state->b->f.h;
 	return state;
+}
+
+static BfAggState *
+make_collecting_state(MemoryContext context, const BfHeader *header)
+{
+	BfAggState *state = MemoryContextAllocZero(context, sizeof(BfAggState));
+
+	state->collection = bf_collect_create(context);
+	state->header = header;
+	return state;
+}
+
+/* A header of the state's own, with its names. */
+static const BfHeader *
+copy_header(MemoryContext context, const BfHeader *h)
+{
+	BfHeader   *copy = MemoryContextAlloc(context, sizeof(BfHeader));
+	char	   *name = MemoryContextAlloc(context, h->kind_name_len + 1);
+
+	*copy = *h;
+	if (h->kind_name_len > 0)
+		memcpy(name, h->kind_name, h->kind_name_len);
+	copy->kind_name = name;
+	return copy;
 }
 
 /*
@@ -103,19 +140,20 @@ make_state(MemoryContext context, const BfHeader *h)
 static void
 finish_adding(BfAggState *state)
 {
+	if (state->b == NULL)
+		return;
 	if (state->nqueued > 0)
-		bf_add_many(&state->b.f, state->queue, state->nqueued);
+		bf_add_many(&state->b->f, state->queue, state->nqueued);
 	state->nqueued = 0;
-	bf_recount(&state->b.f);
+	bf_recount(&state->b->f);
 }
 
 /*
  * Parameters must be the same in all rows of a group.
  */
 static void
-check_design(const BfAggState *state, const BfHeader *h)
+check_design(const BfHeader *old, const BfHeader *h)
 {
-	const BfHeader *old = &state->b.f.h;
 	BfError		err;
 
 	if (old->capacity != h->capacity || old->fpr != h->fpr)
@@ -131,6 +169,64 @@ check_design(const BfAggState *state, const BfHeader *h)
 			 errhint("Use the same capacity, rate and template for all rows of a group, or add them to GROUP BY.")));
 }
 
+/*
+ * The temporary file goes with the group.
+ */
+static void
+close_collection(Datum collection)
+{
+	bf_collect_close((BfCollection *) DatumGetPointer(collection));
+}
+
+/*
+ * The parameters of this row are new to the site: they are in site->header.
+ */
+static void
+new_design(BfAggSite *site, Datum value)
+{
+	BfHeader   *h = &site->header;
+
+	if (value != (Datum) 0)
+		bf_element_resolve(&site->el, value);
+	/* a template's elements are not taken over, but their kind must agree */
+	bf_element_become(&site->el, h, value);
+	bf_check_key(h, &site->el);
+	h->kind = BF_KIND_NONE;
+	h->nset = 0;
+	h->checksum = 0;
+	bf_kind_of_element(&site->el, h);
+	if (site->design++ == 0)
+		site->first_header = *h;
+}
+
+static bool
+is_empty(const BfAggState *state)
+{
+	return state->collection != NULL ?
+		bf_collect_is_empty(state->collection) : state->b->f.bits == NULL;
+}
+
+/*
+ * Records say row by row what they are.
+ */
+static void
+follow_record(BfAggSite *site, BfAggState *state, Datum value)
+{
+	BfHeader	kind = *state->header;
+
+	bf_element_resolve(&site->el, value);
+	if (is_empty(state))
+	{
+		bf_check_key(&kind, &site->el);
+		bf_kind_of_element(&site->el, &kind);
+		if (state->collection != NULL)
+			state->header = copy_header(GetMemoryChunkContext(state), &kind);
+		bf_kind_of_element(&site->el, &site->header);
+	}
+	else
+		bf_element_become(&site->el, &kind, value);
+}
+
 static pg_attribute_always_inline Datum
 agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 {
@@ -139,7 +235,14 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 
 	if (unlikely(PG_ARGISNULL(0)))
 	{
-		state = make_state(agg_context(fcinfo), &site->header);
+		MemoryContext context = agg_context(fcinfo);
+
+		if (bf_is_sized(&site->header))
+			state = make_state(context, &site->header);
+		else
+			state = make_collecting_state(context, site->design == 1 ?
+										  &site->first_header :
+										  copy_header(context, &site->header));
 		state->design = site->design;
 	}
 	else
@@ -147,36 +250,70 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 
 	if (unlikely(state->design != site->design))
 	{
-		check_design(state, &site->header);
+		check_design(state->header, &site->header);
 		state->design = site->design;
 	}
 	if (PG_ARGISNULL(1))
 		PG_RETURN_POINTER(state);
+	if (unlikely(site->el.dynamic))
+		follow_record(site, state, PG_GETARG_DATUM(1));
 
-	if (unlikely(state->b.f.bits == NULL))
+	digest = bf_element_digest(&site->el, state->header, PG_GETARG_DATUM(1));
+	if (state->collection != NULL)
 	{
-		bf_build_start(&state->b, &site->kind);
-		if (state->b.f.nbytes >= QUEUE_FROM && state->queue == NULL)
-			state->queue = MemoryContextAlloc(state->b.context,
-											  QUEUE_SIZE * sizeof(BfDigest));
+		bool		had_file = bf_collect_has_file(state->collection);
+		MemoryContext context;
+
+		bf_collect_add(state->collection, state->header, digest);
+		if (unlikely(bf_collect_has_file(state->collection) && !had_file) &&
+			AggCheckCallContext(fcinfo, &context) == AGG_CONTEXT_AGGREGATE)
+			AggRegisterCallback(fcinfo, close_collection,
+								PointerGetDatum(state->collection));
+		PG_RETURN_POINTER(state);
 	}
 
-	digest = bf_element_digest(&site->el, &state->b.f.h, PG_GETARG_DATUM(1));
+	if (unlikely(state->b->f.bits == NULL))
+	{
+		bf_build_start(state->b, &site->header);
+		if (state->b->f.nbytes >= QUEUE_FROM && state->queue == NULL)
+			state->queue = MemoryContextAlloc(state->b->context,
+											  BF_BATCH * sizeof(BfDigest));
+	}
 	if (state->queue == NULL)
-		bf_add_many(&state->b.f, &digest, 1);
+		bf_add_many(&state->b->f, &digest, 1);
 	else
 	{
 		/* by halves: gcc would copy the struct through the stack and stall */
 		state->queue[state->nqueued].h1 = digest.h1;
 		state->queue[state->nqueued].h2 = digest.h2;
 		state->nqueued++;
-		if (state->nqueued == QUEUE_SIZE)
+		if (state->nqueued == BF_BATCH)
 		{
-			bf_add_many(&state->b.f, state->queue, QUEUE_SIZE);
+			bf_add_many(&state->b->f, state->queue, BF_BATCH);
 			state->nqueued = 0;
 		}
 	}
 	PG_RETURN_POINTER(state);
+}
+
+/*
+ * bloom_agg(value)
+ */
+Datum
+bf_sql_agg_trans(PG_FUNCTION_ARGS)
+{
+	BfAggSite  *site = agg_site(fcinfo);
+
+	if (unlikely(site->design == 0))
+	{
+		BfError		err;
+
+		if (bf_header_init(&site->header, &bf_layout_blocked, BF_HASH_XXH3,
+						   NULL, 0, 0, 0.01, 0, &err) != BF_OK)
+			bf_throw(&err, ERRCODE_INTERNAL_ERROR);
+		new_design(site, (Datum) 0);
+	}
+	return agg_trans(fcinfo, site);
 }
 
 /*
@@ -186,6 +323,7 @@ Datum
 bf_sql_agg_sized_trans(PG_FUNCTION_ARGS)
 {
 	BfAggSite  *site = agg_site(fcinfo);
+	Datum		value = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
 	bool		has_fpr = PG_NARGS() > 3 && !PG_ARGISNULL(3);
 	float8		fpr = has_fpr ? PG_GETARG_FLOAT8(3) : 0.01;
 	float8		capacity = PG_ARGISNULL(2) ? 0 : PG_GETARG_FLOAT8(2);
@@ -195,24 +333,21 @@ bf_sql_agg_sized_trans(PG_FUNCTION_ARGS)
 	{
 		BfError		err;
 
-		if (PG_ARGISNULL(2))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("capacity must not be null")));
-		if (capacity > 0 && capacity < 1)
+		if (!PG_ARGISNULL(2) && capacity > 0 && capacity < 1)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("capacity must be a whole number of at least 1, not %g",
 							capacity),
-					 errhint("A false-positive rate is the third argument: bloom_agg(value, capacity, %g).",
-							 capacity)));
+					 errhint("A false-positive rate is the third argument: bloom_agg(value, capacity, %g), or bloom_agg(value, NULL, %g) if the capacity is to be found.",
+							 capacity, capacity)));
 		if (bf_header_init(&site->header, &bf_layout_blocked, BF_HASH_XXH3,
 						   NULL, 0, 0, fpr, 0, &err) != BF_OK ||
-			bf_header_resize(&site->header, capacity, &err) != BF_OK)
+			(!PG_ARGISNULL(2) &&
+			 bf_header_resize(&site->header, capacity, &err) != BF_OK))
 			bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
-		site->capacity = capacity;
+		site->capacity = PG_ARGISNULL(2) ? 0 : capacity;
 		site->fpr = fpr;
-		site->design++;
+		new_design(site, value);
 	}
 	return agg_trans(fcinfo, site);
 }
@@ -239,6 +374,7 @@ Datum
 bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 {
 	BfAggSite  *site = agg_site(fcinfo);
+	Datum		value = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
 	struct varlena *template;
 	Size		nbytes;
 
@@ -255,10 +391,6 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 						site->template_ncompared) != 0))
 	{
 		bf_fetch_header(PG_GETARG_DATUM(2), &site->header);
-		if (!bf_is_sized(&site->header))
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("template must have a capacity")));
 		site->template_nbytes = nbytes;
 
 		/* of a flat value in memory the header is enough */
@@ -266,10 +398,8 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 			nbytes = Min(nbytes, VARHDRSZ + bf_header_size(&site->header));
 		site->template_ncompared = nbytes;
 		memcpy(site->template_bytes, template, nbytes);
-		site->design++;
+		new_design(site, value);
 	}
-	/* a template's elements are not taken over, but their kind must agree */
-	bf_check_kind(&site->header, &site->el);
 	return agg_trans(fcinfo, site);
 }
 
@@ -297,10 +427,10 @@ merge_trans(FunctionCallInfo fcinfo,
 	if (state == NULL)
 	{
 		state = make_state(context, &f.h);
-		bf_build_union(&state->b, &f);
+		bf_build_union(state->b, &f);
 	}
 	else
-		merge(&state->b, &f);
+		merge(state->b, &f);
 	PG_RETURN_POINTER(state);
 }
 
@@ -336,16 +466,39 @@ agg_combine(FunctionCallInfo fcinfo,
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(left);
 	}
+	if (right->collection != NULL)
+	{
+		if (left == NULL)
+			left = make_collecting_state(context,
+										 copy_header(context, right->header));
+		else
+		{
+			check_design(left->header, right->header);
+			if (bf_collect_is_empty(left->collection))
+				left->header = copy_header(context, right->header);
+			else if (!bf_collect_is_empty(right->collection) &&
+					 !bf_same_kind(left->header, right->header))
+				ereport(ERROR,
+						(errcode(ERRCODE_DATATYPE_MISMATCH),
+						 errmsg("elements of one filter must be of one kind"),
+						 errdetail("There are %s and %s.",
+								   bf_kind_display(left->header),
+								   bf_kind_display(right->header))));
+		}
+		bf_collect_merge(left->collection, right->collection, left->header);
+		PG_RETURN_POINTER(left);
+	}
+
 	finish_adding(right);
 	if (left == NULL)
 	{
-		left = make_state(context, &right->b.f.h);
-		bf_build_union(&left->b, &right->b.f);
+		left = make_state(context, &right->b->f.h);
+		bf_build_union(left->b, &right->b->f);
 	}
 	else
 	{
 		finish_adding(left);
-		merge(&left->b, &right->b.f);
+		merge(left->b, &right->b->f);
 	}
 	PG_RETURN_POINTER(left);
 }
@@ -363,32 +516,104 @@ bf_sql_intersect_agg_combine(PG_FUNCTION_ARGS)
 }
 
 /*
- * A state on its way to the leader is a value.
+ * A state of known size travels as a value, which starts with a "B", a
+ * collection as a "C", its design, the elements' kind, and its contents.
  */
 Datum
 bf_sql_agg_serial(PG_FUNCTION_ARGS)
 {
 	BfAggState *state = (BfAggState *) PG_GETARG_POINTER(0);
+	const BfHeader *h = state->header;
+	BfHeader	design = *h;
+	StringInfoData buf;
+	uint8		header[BF_MAX_HEADER];
 
 	(void) agg_context(fcinfo);
-	finish_adding(state);
-	PG_RETURN_BYTEA_P(bf_build_copy(&state->b));
+	if (state->collection == NULL)
+	{
+		finish_adding(state);
+		PG_RETURN_BYTEA_P(bf_build_copy(state->b));
+	}
+
+	design.kind = BF_KIND_NONE;
+	design.kind_name_len = 0;
+	design.not_portable = false;
+	bf_write_header(&design, header);
+
+	initStringInfo(&buf);
+	appendStringInfoSpaces(&buf, VARHDRSZ);
+	appendStringInfoChar(&buf, 'C');
+	appendBinaryStringInfo(&buf, (char *) header, bf_header_size(&design));
+	appendStringInfoChar(&buf, (char) h->kind);
+	appendStringInfoChar(&buf, h->not_portable);
+	appendBinaryStringInfo(&buf, (const char *) &h->kind_name_len,
+						   sizeof(h->kind_name_len));
+	if (h->kind_name_len > 0)
+		appendBinaryStringInfo(&buf, h->kind_name, h->kind_name_len);
+	bf_collect_serialize(state->collection, h, &buf);
+	SET_VARSIZE(buf.data, buf.len);
+	PG_RETURN_BYTEA_P((bytea *) buf.data);
+}
+
+static BfAggState *
+deserialize_collection(const uint8 *bytes, Size len)
+{
+	BfAggState *state;
+	BfHeader	h;
+	BfError		err;
+	Size		header_size;
+	Size		at;
+
+	/* the header says how long it is */
+	if (len < 1 + 8)
+		goto corrupt;
+	header_size = bytes[7] | bytes[8] << 8;
+	if (len < 1 + header_size + 4)
+		goto corrupt;
+	if (bf_open_header(bytes + 1, header_size, header_size, &h, &err) != BF_OK)
+		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
+	at = 1 + header_size;
+	h.kind = bytes[at++];
+	h.not_portable = bytes[at++] != 0;
+	memcpy(&h.kind_name_len, bytes + at, sizeof(h.kind_name_len));
+	at += sizeof(h.kind_name_len);
+	h.kind_name = (const char *) bytes + at;
+	if (h.kind_name_len > BF_MAX_KIND_NAME || len - at < h.kind_name_len ||
+		!bf_kind_is_valid(h.kind, h.kind_name, h.kind_name_len))
+		goto corrupt;
+	at += h.kind_name_len;
+
+	state = make_collecting_state(CurrentMemoryContext,
+								  copy_header(CurrentMemoryContext, &h));
+	state->collection = bf_collect_deserialize(bytes + at, len - at,
+											   state->header,
+											   CurrentMemoryContext);
+	return state;
+
+corrupt:
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+			 errmsg("invalid serialized state of bloom_agg")));
 }
 
 Datum
 bf_sql_agg_deserial(PG_FUNCTION_ARGS)
 {
 	bytea	   *value = PG_GETARG_BYTEA_PP(0);
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(value);
+	Size		len = VARSIZE_ANY_EXHDR(value);
 	BfAggState *state;
 	BfFilter	f;
 	BfError		err;
 
 	(void) agg_context(fcinfo);
-	if (bf_validate((const uint8 *) VARDATA_ANY(value),
-					VARSIZE_ANY_EXHDR(value), &f, &err) != BF_OK)
+	if (len > 0 && bytes[0] == 'C')
+		PG_RETURN_POINTER(deserialize_collection(bytes, len));
+
+	if (bf_validate(bytes, len, &f, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
 	state = make_state(CurrentMemoryContext, &f.h);
-	bf_build_union(&state->b, &f);
+	bf_build_union(state->b, &f);
 	PG_RETURN_POINTER(state);
 }
 
@@ -401,26 +626,50 @@ bf_sql_agg_deserial(PG_FUNCTION_ARGS)
  * The state is kept as it is: a window aggregate goes on with it.
  */
 static Datum
-agg_final(FunctionCallInfo fcinfo)
+agg_final(BfAggState *state)
 {
-	BfAggState *state = (BfAggState *) PG_GETARG_POINTER(0);
-
 	finish_adding(state);
-	bf_warn_overfilled(&state->b.f.h);
-	PG_RETURN_POINTER(bf_build_copy(&state->b));
+	bf_warn_overfilled(&state->b->f.h);
+	PG_RETURN_POINTER(bf_build_copy(state->b));
 }
 
 /*
- * No rows, or only NULLs: an unsized filter, and never NULL, so that
- * NOT (filter @> x) is true.
+ * bloom_agg over no rows, or only NULLs: an unsized filter, and never NULL,
+ * so that NOT (filter @> x) is true.
  */
 Datum
 bf_sql_agg_final(PG_FUNCTION_ARGS)
 {
+	BfAggState *state = PG_ARGISNULL(0) ? NULL :
+		(BfAggState *) PG_GETARG_POINTER(0);
+
+	(void) agg_context(fcinfo);
+	if (state == NULL || is_empty(state))
+		PG_RETURN_POINTER(bf_make_unsized());
+	if (state->collection != NULL)
+	{
+		BfSizeMemo *memo = fcinfo->flinfo->fn_extra;
+
+		if (memo == NULL)
+		{
+			memo = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+										  sizeof(BfSizeMemo));
+			fcinfo->flinfo->fn_extra = memo;
+		}
+		PG_RETURN_POINTER(bf_collect_result(state->collection, state->header,
+											memo));
+	}
+	return agg_final(state);
+}
+
+/* Here empty filters have parameters, which count. */
+Datum
+bf_sql_union_agg_final(PG_FUNCTION_ARGS)
+{
 	(void) agg_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_POINTER(bf_make_unsized());
-	return agg_final(fcinfo);
+	return agg_final((BfAggState *) PG_GETARG_POINTER(0));
 }
 
 Datum
@@ -429,5 +678,5 @@ bf_sql_intersect_agg_final(PG_FUNCTION_ARGS)
 	(void) agg_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	return agg_final(fcinfo);
+	return agg_final((BfAggState *) PG_GETARG_POINTER(0));
 }

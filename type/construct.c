@@ -179,7 +179,15 @@ bf_sql_hash(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	el = bf_element_of_arg(fcinfo, 0);
+	el = fcinfo->flinfo->fn_extra;
+	if (el == NULL)
+	{
+		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+		bf_element_init_arg(el, fcinfo, 0);
+		fcinfo->flinfo->fn_extra = el;
+	}
+	if (el->dynamic)
+		bf_element_resolve(el, PG_GETARG_DATUM(0));
 	if (!PG_ARGISNULL(1))
 		hash = bf_hash_arg(text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	if (bf_header_init(&h, &bf_layout_blocked, hash,
@@ -187,6 +195,7 @@ bf_sql_hash(PG_FUNCTION_ARGS)
 					   key ? VARSIZE_ANY_EXHDR(key) : 0,
 					   0, 0.01, 0, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
+	bf_check_key(&h, el);
 
 	result = palloc(VARHDRSZ + BF_DIGEST_SIZE);
 	SET_VARSIZE(result, VARHDRSZ + BF_DIGEST_SIZE);

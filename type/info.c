@@ -32,7 +32,9 @@ bf_sql_info(PG_FUNCTION_ARGS)
 	values[i++] = CStringGetTextDatum(bf_hash_name(h.hash));
 	values[i++] = BoolGetDatum(h.keylen > 0);
 	nulls[i] = h.kind == BF_KIND_NONE;
-	values[i++] = CStringGetTextDatum(bf_kind_name(h.kind));
+	values[i++] = CStringGetTextDatum(h.not_portable ?
+									  psprintf("%s (not portable)", bf_kind_display(&h)) :
+									  bf_kind_display(&h));
 	nulls[i] = !bf_is_sized(&h);
 	values[i++] = Int64GetDatum((int64) h.capacity);
 	values[i++] = Float8GetDatum(h.fpr);

@@ -21,32 +21,52 @@ PG_FUNCTION_INFO_V1(bf_sql_hash_value);
 PG_FUNCTION_INFO_V1(bf_sql_hash_value_extended);
 
 static void
-check_can_add(const BfHeader *h, const BfElement *el)
+check_can_add(const BfHeader *h)
 {
 	if (!bf_is_sized(h))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot add to a filter without a capacity"),
 				 errhint("Start from a sized filter, as in: bloomfilter(1000000), or unite with one that an aggregate builds: filter | bloom_agg(value, capacity).")));
-	bf_check_kind(h, el);
+}
+
+/*
+ * What a call site keeps: how values become bytes.
+ */
+static BfElement *
+element_of_site(FunctionCallInfo fcinfo, bool array)
+{
+	BfElement  *el = fcinfo->flinfo->fn_extra;
+
+	if (unlikely(el == NULL))
+	{
+		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+		if (array)
+			bf_element_init_array_arg(el, fcinfo, 1);
+		else
+			bf_element_init_arg(el, fcinfo, 1);
+		fcinfo->flinfo->fn_extra = el;
+	}
+	return el;
 }
 
 /*
  * Add one element to the build, which starts out as the filter from.
  */
 static void
-add_element(BfBuild *b, const BfElement *el, Datum value)
+add_element(BfBuild *b, BfElement *el, Datum value)
 {
-	BfDigest	digest = bf_element_digest(el, &b->f.h, value);
-
+	bf_element_resolve(el, value);
+	bf_element_become(el, &b->f.h, value);
 	if (b->f.bits == NULL)
 	{
 		BfHeader	kind;
 
+		bf_check_key(&b->f.h, el);
 		bf_kind_of_element(el, &kind);
 		bf_build_start(b, &kind);
 	}
-	bf_add(&b->f, digest);
+	bf_add(&b->f, bf_element_digest(el, &b->f.h, value));
 }
 
 /*
@@ -65,11 +85,12 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = bf_element_of_arg(fcinfo, 1);
+	el = element_of_site(fcinfo, false);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	check_can_add(&f.h, el);
-	if (f.bits != NULL &&
-		bf_test(&f, bf_element_digest(el, &f.h, PG_GETARG_DATUM(1))))
+	check_can_add(&f.h);
+	bf_element_resolve(el, PG_GETARG_DATUM(1));
+	bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
+	if (bf_test(&f, bf_element_digest(el, &f.h, PG_GETARG_DATUM(1))))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
 	bf_build_from(&b, &f, CurrentMemoryContext);
@@ -97,10 +118,10 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = bf_element_of_array_arg(fcinfo, 1);
+	el = element_of_site(fcinfo, true);
 	array = PG_GETARG_ARRAYTYPE_P(1);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	check_can_add(&f.h, el);
+	check_can_add(&f.h);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, &nulls, &n);
 
@@ -166,7 +187,7 @@ bf_sql_compatible(PG_FUNCTION_ARGS)
  * Equal parameters and equal bits are equal bytes.
  */
 static bool
-equal(FunctionCallInfo fcinfo)
+same_filter(FunctionCallInfo fcinfo)
 {
 	BfHeader	left;
 	BfHeader	right;
@@ -188,13 +209,13 @@ equal(FunctionCallInfo fcinfo)
 Datum
 bf_sql_eq(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(equal(fcinfo));
+	PG_RETURN_BOOL(same_filter(fcinfo));
 }
 
 Datum
 bf_sql_ne(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(!equal(fcinfo));
+	PG_RETURN_BOOL(!same_filter(fcinfo));
 }
 
 /*

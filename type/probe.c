@@ -32,7 +32,7 @@ typedef struct BfProbeSite
 } BfProbeSite;
 
 static void
-remember_header(BfProbeSite *site, const uint8 *image, Size len)
+remember_header(BfProbeSite *site, const uint8 *image, Size len, Datum value)
 {
 	BfFilter	f;
 	BfError		err;
@@ -40,7 +40,7 @@ remember_header(BfProbeSite *site, const uint8 *image, Size len)
 	site->len = 0;
 	if (bf_open(image, len, &f, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_DATA_CORRUPTED);
-	bf_check_kind(&f.h, &site->el);
+	bf_element_become(&site->el, &f.h, value);
 	site->header_size = bf_header_size(&f.h);
 	memcpy(site->header_bytes, image, site->header_size);
 	/* parsed from the copy, where its names stay valid */
@@ -54,7 +54,8 @@ static bool
 contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 {
 	BfProbeSite *site = fcinfo->flinfo->fn_extra;
-	BloomFilter *value;
+	Datum		value = PG_GETARG_DATUM(value_arg);
+	BloomFilter *filter;
 	const uint8 *image;
 	Size		len;
 
@@ -65,18 +66,22 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 		bf_element_init_arg(&site->el, fcinfo, value_arg);
 		fcinfo->flinfo->fn_extra = site;
 	}
+	if (unlikely(site->el.dynamic))
+	{
+		bf_element_resolve(&site->el, value);
+		site->len = 0;			/* its kind may have changed */
+	}
 
-	value = PG_GETARG_BLOOM(filter_arg);
-	image = (const uint8 *) VARDATA_ANY(value);
-	len = VARSIZE_ANY_EXHDR(value);
+	filter = PG_GETARG_BLOOM(filter_arg);
+	image = (const uint8 *) VARDATA_ANY(filter);
+	len = VARSIZE_ANY_EXHDR(filter);
 	if (unlikely(len != site->len ||
 				 memcmp(image, site->header_bytes, site->header_size) != 0))
-		remember_header(site, image, len);
+		remember_header(site, image, len, value);
 
 	return site->h.nset > 0 &&
 		site->h.layout->test(image + site->header_size, &site->h.shape,
-							 bf_element_digest(&site->el, &site->h,
-											   PG_GETARG_DATUM(value_arg)));
+							 bf_element_digest(&site->el, &site->h, value));
 }
 
 /* filter @> value, bloom_contains(filter, value) */
@@ -101,21 +106,35 @@ static int
 contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 			  bool **nulls)
 {
-	BfElement  *el = bf_element_of_array_arg(fcinfo, 1);
+	BfElement  *el = fcinfo->flinfo->fn_extra;
 	BfFilter	f;
 	Datum	   *values;
 	int			n;
 
+	if (el == NULL)
+	{
+		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+		bf_element_init_array_arg(el, fcinfo, 1);
+		fcinfo->flinfo->fn_extra = el;
+	}
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	bf_check_kind(&f.h, el);
+	if (!el->dynamic)
+		bf_element_become(el, &f.h, (Datum) 0);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, nulls, &n);
 	*answers = palloc((Size) Max(n, 1) * sizeof(bool));
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		(*answers)[i] = !(*nulls)[i] && f.bits != NULL &&
-			bf_test(&f, bf_element_digest(el, &f.h, values[i]));
+		(*answers)[i] = false;
+		if ((*nulls)[i])
+			continue;
+		if (el->dynamic)
+		{
+			bf_element_resolve(el, values[i]);
+			bf_element_become(el, &f.h, values[i]);
+		}
+		(*answers)[i] = bf_test(&f, bf_element_digest(el, &f.h, values[i]));
 	}
 	return n;
 }

@@ -13,7 +13,9 @@
 
 #include "postgres.h"
 
+#include "access/tupdesc.h"
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "utils/array.h"
 
 #include "core/bf.h"
@@ -43,6 +45,7 @@ typedef struct BfBuild
 {
 	MemoryContext context;
 	BfFilter	f;
+	void	   *memory;			/* of value, or NULL */
 	BloomFilter *value;			/* room for the header, then f.bits */
 	bool		aligned;
 } BfBuild;
@@ -68,8 +71,11 @@ extern bool bf_combinable(const BfHeader *a, const BfHeader *b);
 typedef struct BfElement BfElement;
 
 /* The digest of a value under a filter's hash and key. */
-typedef BfDigest (*BfDigestFn) (const BfElement *el, const BfHeader *h,
+typedef BfDigest (*BfDigestFn) (BfElement *el, const BfHeader *h,
 								Datum value);
+
+/* Append a value's bytes to buf. */
+typedef void (*BfEncodeFn) (BfElement *el, StringInfo buf, Datum value);
 
 /*
  * How values of one type become bytes.  Looked up once a call site.
@@ -77,26 +83,50 @@ typedef BfDigest (*BfDigestFn) (const BfElement *el, const BfHeader *h,
 struct BfElement
 {
 	BfDigestFn	digest;
+	BfEncodeFn	encode;
+	BfKind		kind;
+	bool		not_portable;
+	bool		dynamic;		/* anonymous records: ask each value */
 	Oid			typid;			/* as declared */
 	Oid			basetype;		/* domains looked through */
-	BfKind		kind;
+	Oid			collation;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
+	MemoryContext parent;		/* outlives the element */
+	MemoryContext context;		/* of what a composed kind needs */
+	const char *kind_name;		/* UTF-8; NULL for simple kinds */
+	StringInfoData buf;			/* for digests of composed values */
+
+	FmgrInfo   *hash;			/* BF_KIND_HASHED */
+	Oid			hash_collation;
+
+	BfElement  *element;		/* BF_KIND_ARRAY */
+
+	Oid			tuptype;		/* BF_KIND_RECORD */
+	int32		tuptypmod;
+	TupleDesc	tupdesc;
+	BfElement  *columns;
 };
 
-extern void bf_element_init(BfElement *el, Oid typid, Oid collation);
+extern void bf_element_init(BfElement *el, Oid typid, Oid collation,
+							MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
-extern BfElement *bf_element_of_arg(FunctionCallInfo fcinfo, int argno);
-extern BfElement *bf_element_of_array_arg(FunctionCallInfo fcinfo, int argno);
+extern void bf_element_init_array_arg(BfElement *el, FunctionCallInfo fcinfo,
+									  int argno);
+extern void bf_element_resolve(BfElement *el, Datum value);
+extern void bf_element_become(BfElement *el, const BfHeader *h, Datum value);
+extern void bf_check_key(const BfHeader *h, const BfElement *el);
+extern void bf_kind_of_element(const BfElement *el, BfHeader *h);
+extern bool bf_same_kind(const BfHeader *a, const BfHeader *b);
+extern const char *bf_kind_display(const BfHeader *h);
+
 static inline BfDigest
-bf_element_digest(const BfElement *el, const BfHeader *h, Datum value)
+bf_element_digest(BfElement *el, const BfHeader *h, Datum value)
 {
 	return el->digest(el, h, value);
 }
-extern void bf_check_kind(const BfHeader *h, const BfElement *el);
-extern void bf_kind_of_element(const BfElement *el, BfHeader *h);
 
 /* ------------------------------------------------------------------------
  * Parameters (construct.c)

@@ -71,7 +71,8 @@ bf_fetch_header(Datum value, BfHeader *h)
 	BfError		err;
 	Size		len;
 
-	if (VARATT_IS_EXTENDED(attr) && !VARATT_IS_SHORT(attr))
+	/* VARATT_IS_SHORT would be true of a TOAST pointer as well */
+	if (VARATT_IS_EXTERNAL(attr) || VARATT_IS_COMPRESSED(attr))
 	{
 		len = toast_raw_datum_size(value) - VARHDRSZ;
 		attr = PG_DETOAST_DATUM_SLICE(value, 0, BF_MAX_HEADER);
@@ -96,6 +97,7 @@ bf_make_empty(const BfHeader *h)
 
 	empty.kind = BF_KIND_NONE;
 	empty.kind_name_len = 0;
+	empty.not_portable = false;
 	empty.nset = 0;
 	empty.checksum = 0;
 	size = VARHDRSZ + bf_image_size(&empty);
@@ -169,12 +171,10 @@ combinable(const BfHeader *a, const BfHeader *b, BfError *err)
 		return true;
 	if (bf_same_parameters(a, b, err) != BF_OK)
 		return false;
-	if (a->nset > 0 && b->nset > 0 &&
-		(a->kind != b->kind || a->kind_name_len != b->kind_name_len ||
-		 memcmp(a->kind_name, b->kind_name, a->kind_name_len) != 0))
+	if (a->nset > 0 && b->nset > 0 && !bf_same_kind(a, b))
 	{
 		bf_fail(err, BF_INCOMPATIBLE, "element kinds differ: %s and %s",
-				bf_kind_name(a->kind), bf_kind_name(b->kind));
+				bf_kind_display(a), bf_kind_display(b));
 		return false;
 	}
 	return true;
@@ -222,10 +222,12 @@ bf_build_init(BfBuild *b, const BfHeader *h, MemoryContext context,
 	b->f.h = *h;
 	b->f.h.kind = BF_KIND_NONE;
 	b->f.h.kind_name_len = 0;
+	b->f.h.not_portable = false;
 	b->f.h.nset = 0;
 	b->f.h.checksum = 0;
 	b->f.bits = NULL;
 	b->f.nbytes = 0;
+	b->memory = NULL;
 	b->value = NULL;
 }
 
@@ -241,6 +243,7 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 
 	h->kind = kind->kind;
 	h->kind_name_len = kind->kind_name_len;
+	h->not_portable = kind->not_portable;
 	if (kind->kind_name_len > 0)
 	{
 		char	   *name = MemoryContextAlloc(b->context, kind->kind_name_len);
@@ -255,6 +258,7 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 									 header + b->f.nbytes +
 									 (b->aligned ? BF_BLOCK_BITS / 8 : 0),
 									 zero ? MCXT_ALLOC_ZERO : 0);
+	b->memory = raw;
 	if (b->aligned)
 		raw = (char *) TYPEALIGN(BF_BLOCK_BITS / 8, raw);
 	b->value = (BloomFilter *) raw;

@@ -1,0 +1,698 @@
+/*-------------------------------------------------------------------------
+ *
+ * collect.c
+ *	  Filters that size themselves.
+ *
+ * Bits can only be set once the size is known, and the size only once the
+ * distinct elements have been counted.  So digests are collected, 16 bytes
+ * each, duplicates dropped as they come, and the filter is made at the end,
+ * for just as many: the same bytes as a filter sized by the caller.
+ *
+ * Past work_mem * hash_mem_multiplier of digests, the collection turns into a
+ * filter that is larger than needed.  Such a filter can be folded: halved, by
+ * OR-ing block pairs (or halves), as long as the rate is still met, which
+ * leaves it less than twice as large as it had to be.  It cannot be unfolded,
+ * so that each digest that was new to it also goes to a temporary file; when
+ * the filter is full, one four times as large is filled from the file.  An
+ * element that the filter seems to have already is dropped: its bits are set,
+ * and stay set under every later fold.
+ *
+ * Why not a second pass over the file alone?  Because the file would have to
+ * hold every duplicate, and because a worker of a parallel plan must hand over
+ * something small: it hands over the filter, made large enough for the keys of
+ * all workers together.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "type/collect.h"
+
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "storage/buffile.h"
+#include "utils/memutils.h"
+
+#include <math.h>
+
+/* Up to here the digests are a list. */
+#define LIST_SIZE	8
+
+/* Tables from this size on are worth a queue. */
+#define QUEUE_FROM	4096
+
+/* The filter past memory is so many times this many units. */
+#define LADDER_UNITS	1024
+
+typedef struct BfLarge
+{
+	BfBuild		b;
+	BufFile    *file;			/* NULL: what is in b is all there is */
+	uint64		nelements;		/* that were new to the filter */
+	uint64		capacity;		/* elements at which its rate is still met */
+} BfLarge;
+
+struct BfCollection
+{
+	MemoryContext context;
+	uint32		n;				/* digests in slots, less the zero digest */
+	uint32		nslots;			/* a power of two; up to LIST_SIZE, a list */
+	BfDigest   *slots;			/* of a table, {0, 0} is a free slot */
+	bool		has_zero;		/* the digest {0, 0} was added */
+	uint8		nqueued;
+	BfDigest   *queue;			/* of BF_BATCH; for large tables */
+	BfLarge    *large;			/* past memory; there are no slots then */
+};
+
+static void start_large(BfCollection *c, const BfHeader *design);
+
+BfCollection *
+bf_collect_create(MemoryContext context)
+{
+	BfCollection *c = MemoryContextAllocZero(context, sizeof(BfCollection));
+
+	c->context = context;
+	return c;
+}
+
+bool
+bf_collect_is_empty(const BfCollection *c)
+{
+	return c->n == 0 && !c->has_zero && c->nqueued == 0 && c->large == NULL;
+}
+
+bool
+bf_collect_has_file(const BfCollection *c)
+{
+	return c->large != NULL && c->large->file != NULL;
+}
+
+void
+bf_collect_close(BfCollection *c)
+{
+	if (bf_collect_has_file(c))
+	{
+		BufFileClose(c->large->file);
+		c->large->file = NULL;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * In memory
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The digest's slot, or the free one where it belongs.
+ */
+static inline BfDigest *
+find_slot(BfDigest *slots, uint32 nslots, BfDigest digest)
+{
+	for (uint32 i = (uint32) digest.h1;; i++)
+	{
+		BfDigest   *slot = &slots[i & (nslots - 1)];
+
+		if ((slot->h1 == digest.h1 && slot->h2 == digest.h2) ||
+			(slot->h1 == 0 && slot->h2 == 0))
+			return slot;
+	}
+}
+
+/*
+ * Double the slots.  False where memory does not allow it.
+ */
+static bool
+grow(BfCollection *c)
+{
+	uint32		nslots = c->nslots == 0 ? 4 : c->nslots * 2;
+	BfDigest   *slots;
+
+	if (c->nslots > LIST_SIZE &&
+		(Size) nslots * sizeof(BfDigest) > get_hash_memory_limit())
+		return false;
+
+	if (nslots <= LIST_SIZE)
+	{
+		slots = MemoryContextAlloc(c->context, nslots * sizeof(BfDigest));
+		if (c->n > 0)
+			memcpy(slots, c->slots, c->n * sizeof(BfDigest));
+	}
+	else
+	{
+		slots = MemoryContextAllocExtended(c->context,
+										   (Size) nslots * sizeof(BfDigest),
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+		for (uint32 i = 0; i < c->nslots; i++)
+		{
+			const BfDigest d = c->slots[i];
+
+			if (d.h1 != 0 || d.h2 != 0)
+				*find_slot(slots, nslots, d) = d;
+		}
+	}
+	if (c->slots != NULL)
+		pfree(c->slots);
+	c->slots = slots;
+	c->nslots = nslots;
+	if (nslots >= QUEUE_FROM && c->queue == NULL)
+		c->queue = MemoryContextAlloc(c->context,
+									  BF_BATCH * sizeof(BfDigest));
+	return true;
+}
+
+static void
+add_to_slots(BfCollection *c, const BfHeader *design, BfDigest digest)
+{
+	BfDigest   *slot;
+
+	if (unlikely(digest.h1 == 0 && digest.h2 == 0))
+	{
+		c->has_zero = true;
+		return;
+	}
+	if (c->nslots <= LIST_SIZE)
+	{
+		for (uint32 i = 0; i < c->n; i++)
+			if (c->slots[i].h1 == digest.h1 && c->slots[i].h2 == digest.h2)
+				return;
+		if (c->n == c->nslots)
+			grow(c);
+		if (c->nslots <= LIST_SIZE)
+		{
+			c->slots[c->n++] = digest;
+			return;
+		}
+	}
+
+	slot = find_slot(c->slots, c->nslots, digest);
+	if (slot->h1 != 0 || slot->h2 != 0)
+		return;
+	*slot = digest;
+	c->n++;
+	if (c->n > c->nslots / 4 * 3 && !grow(c))
+		start_large(c, design);
+}
+
+/* ------------------------------------------------------------------------
+ * Past memory
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Add to the filter, and to the file what is new to it.
+ */
+static void
+add_to_large(BfLarge *large, const BfDigest *digests, uint32 n)
+{
+	BfFilter   *f = &large->b.f;
+	BfDigest	fresh[BF_BATCH];
+	uint32		nfresh = 0;
+
+	Assert(n <= BF_BATCH);
+	f->h.layout->prefetch(f->bits, &f->h.shape, digests, n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (f->h.layout->test(f->bits, &f->h.shape, digests[i]))
+			continue;
+		bf_add_many(f, &digests[i], 1);
+		fresh[nfresh++] = digests[i];
+	}
+	if (large->file != NULL && nfresh > 0)
+		BufFileWrite(large->file, fresh, nfresh * sizeof(BfDigest));
+	large->nelements += nfresh;
+}
+
+/*
+ * Give the build so many units, and no elements.
+ */
+static void
+make_large_filter(BfLarge *large, uint64 nunits, const BfHeader *design)
+{
+	BfHeader	h = large->b.f.h;
+	MemoryContext context = large->b.context;
+
+	if (large->b.memory != NULL)
+		pfree(large->b.memory);
+	h.shape.nbits = nunits * h.layout->unit;
+	h.capacity = 1;				/* to be known at the end */
+	bf_build_init(&large->b, &h, context, true);
+	bf_build_start(&large->b, design);
+	large->nelements = 0;
+	large->capacity = (uint64) bf_max_elements(&h);
+}
+
+/*
+ * Fill a filter of so many units from the file.
+ */
+static void
+refill(BfLarge *large, uint64 nunits, const BfHeader *design)
+{
+	BfDigest	batch[BF_BATCH];
+	BufFile    *file = large->file;
+	Size		nread;
+	int			fileno;
+	off_t		offset;
+
+	make_large_filter(large, nunits, design);
+	BufFileTell(file, &fileno, &offset);
+	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of an aggregate")));
+	large->file = NULL;			/* what is read is there already */
+	while ((nread = BufFileRead(file, batch, sizeof(batch))) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_to_large(large, batch, nread / sizeof(BfDigest));
+	}
+	large->file = file;
+	if (BufFileSeek(file, fileno, offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of an aggregate")));
+}
+
+/*
+ * The filter is full: quadruple it, or double it next to the limit.
+ */
+static void
+enlarge(BfLarge *large, const BfHeader *design, uint64 wanted)
+{
+	const BfLayout *layout = large->b.f.h.layout;
+	uint64		nunits = large->b.f.h.shape.nbits / layout->unit;
+	uint64		limit = BF_MAX_BITS / layout->unit;
+	BfHeader	h = large->b.f.h;
+
+	do
+	{
+		if (nunits * 4 <= limit)
+			nunits *= 4;
+		else if (nunits * 2 <= limit)
+			nunits *= 2;
+		else
+			break;
+		h.shape.nbits = nunits * layout->unit;
+	} while (bf_max_elements(&h) < (double) wanted);
+
+	if (nunits == large->b.f.h.shape.nbits / layout->unit)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("a %s filter for more than " UINT64_FORMAT " elements at fpr %g needs more than the limit of %d MiB",
+						layout->name, large->capacity, h.fpr,
+						(int) (BF_MAX_BITS / 8 / 1048576)),
+				 errhint("Split the set over several filters, or ask for a higher rate.")));
+	refill(large, nunits, design);
+}
+
+static void
+add_batch(BfCollection *c, const BfHeader *design, const BfDigest *digests,
+		  uint32 n)
+{
+	add_to_large(c->large, digests, n);
+	if (c->large->nelements > c->large->capacity && c->large->file != NULL)
+		enlarge(c->large, design, c->large->capacity + 1);
+}
+
+/*
+ * From slots to a filter and a file.  Its first size is that of the slots:
+ * they hold a filter for several times as many elements.
+ */
+static void
+start_large(BfCollection *c, const BfHeader *design)
+{
+	BfLarge    *large = MemoryContextAllocZero(c->context, sizeof(BfLarge));
+	BfHeader	h = *design;
+	MemoryContext old;
+	BfDigest	batch[BF_BATCH];
+	uint32		nbatch = 0;
+	BfError		err;
+	double		capacity;
+	uint64		nunits;
+
+	/* the same in all processes of a parallel query */
+	capacity = fmax(bf_capacity_for(h.layout, get_hash_memory_limit(), h.fpr),
+					2.0 * get_hash_memory_limit() / sizeof(BfDigest));
+	if (bf_header_resize(&h, capacity, &err) != BF_OK)
+		h.shape.nbits = BF_MAX_BITS / 4;
+	nunits = h.shape.nbits / h.layout->unit;
+	nunits = (nunits + LADDER_UNITS - 1) / LADDER_UNITS * LADDER_UNITS;
+
+	bf_build_init(&large->b, &h, c->context, true);
+	make_large_filter(large, nunits, design);
+
+	old = MemoryContextSwitchTo(c->context);
+	large->file = BufFileCreateTemp(false);
+	MemoryContextSwitchTo(old);
+	c->large = large;
+
+	if (c->has_zero)
+		batch[nbatch++] = (BfDigest) {0, 0};
+	for (uint32 i = 0; i < c->nslots; i++)
+	{
+		if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
+			continue;
+		batch[nbatch++] = c->slots[i];
+		if (nbatch == BF_BATCH)
+		{
+			add_batch(c, design, batch, nbatch);
+			nbatch = 0;
+		}
+	}
+	if (nbatch > 0)
+		add_batch(c, design, batch, nbatch);
+	pfree(c->slots);
+	c->slots = NULL;
+	c->n = c->nslots = 0;
+	c->has_zero = false;
+	if (c->queue == NULL)
+		c->queue = MemoryContextAlloc(c->context,
+									  BF_BATCH * sizeof(BfDigest));
+}
+
+/*
+ * How often can a filter with so many elements be halved?
+ */
+static int
+count_folds(const BfHeader *h, double n)
+{
+	BfHeader	half = *h;
+	int			folds = 0;
+
+	while (bf_can_fold(&half))
+	{
+		half.shape.nbits /= 2;
+		if (half.layout->rate(&half.shape, n) > half.fpr)
+			break;
+		folds++;
+	}
+	return folds;
+}
+
+/* ------------------------------------------------------------------------
+ * Adding
+ * ------------------------------------------------------------------------
+ */
+static void
+flush_queue(BfCollection *c, const BfHeader *design)
+{
+	uint32		n = c->nqueued;
+
+	c->nqueued = 0;
+	if (c->large == NULL)
+	{
+		for (uint32 i = 0; i < n; i++)
+			__builtin_prefetch(&c->slots[(uint32) c->queue[i].h1 &
+										 (c->nslots - 1)], 1);
+		for (uint32 i = 0; i < n; i++)
+		{
+			/* the collection may become large on the way */
+			if (c->large == NULL)
+				add_to_slots(c, design, c->queue[i]);
+			else
+				add_batch(c, design, &c->queue[i], 1);
+		}
+	}
+	else if (n > 0)
+		add_batch(c, design, c->queue, n);
+}
+
+void
+bf_collect_add(BfCollection *c, const BfHeader *design, BfDigest digest)
+{
+	if (c->queue == NULL)
+	{
+		add_to_slots(c, design, digest);
+		return;
+	}
+	c->queue[c->nqueued].h1 = digest.h1;
+	c->queue[c->nqueued].h2 = digest.h2;
+	c->nqueued++;
+	if (c->nqueued == BF_BATCH)
+		flush_queue(c, design);
+}
+
+/*
+ * Unite two filters past memory.  The larger is folded to the size of the
+ * smaller: none can be unfolded.
+ */
+static void
+merge_large(BfLarge *into, BfLarge *from)
+{
+	BfFilter   *a = &into->b.f;
+	BfFilter   *b = &from->b.f;
+
+	while (a->h.shape.nbits > b->h.shape.nbits)
+		bf_fold(a);
+	while (b->h.shape.nbits > a->h.shape.nbits)
+		bf_fold(b);
+	bf_or(a, b);
+	into->nelements = (uint64) fmin(bf_cardinality(&a->h), 1e15);
+	into->capacity = (uint64) bf_max_elements(&a->h);
+}
+
+/*
+ * Add all of from, which is not used afterwards.
+ */
+void
+bf_collect_merge(BfCollection *into, BfCollection *from,
+				 const BfHeader *design)
+{
+	if (into->nqueued > 0)
+		flush_queue(into, design);
+	if (from->nqueued > 0)
+		flush_queue(from, design);
+
+	if (from->large != NULL)
+	{
+		BfCollection digests;
+
+		if (into->large != NULL)
+		{
+			/* the file does not have what comes from the other */
+			bf_collect_close(into);
+			merge_large(into->large, from->large);
+			return;
+		}
+
+		/* digests go into a filter, but not the other way round */
+		digests = *into;
+		digests.queue = NULL;
+		into->large = MemoryContextAllocZero(into->context, sizeof(BfLarge));
+		bf_build_init(&into->large->b, &from->large->b.f.h, into->context,
+					  true);
+		bf_build_union(&into->large->b, &from->large->b.f);
+		into->large->nelements = from->large->nelements;
+		into->large->capacity = from->large->capacity;
+		into->slots = NULL;
+		into->n = into->nslots = 0;
+		into->has_zero = false;
+		if (into->queue == NULL)
+			into->queue = MemoryContextAlloc(into->context,
+											 BF_BATCH * sizeof(BfDigest));
+		bf_collect_merge(into, &digests, design);
+		return;
+	}
+
+	if (from->has_zero)
+		bf_collect_add(into, design, (BfDigest) {0, 0});
+	for (uint32 i = 0; i < (from->nslots <= LIST_SIZE ? from->n : from->nslots); i++)
+	{
+		if (from->slots[i].h1 != 0 || from->slots[i].h2 != 0)
+			bf_collect_add(into, design, from->slots[i]);
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * On the way to the leader of a parallel query
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * How many processes may hand over a part of the same group?  An estimate
+ * that errs on the high side: too high costs memory, too low the rate.
+ */
+static double
+count_participants(void)
+{
+	return (Max(max_parallel_workers_per_gather, 2) + 1) *
+		(enable_partitionwise_aggregate ? 4 : 1);
+}
+
+/*
+ * Make a filter past memory large enough for what all processes together may
+ * have, if this one has an average share, and no larger.
+ */
+static void
+prepare_large(BfLarge *large, const BfHeader *design)
+{
+	double		wanted = large->nelements * count_participants();
+	BfHeader	largest = large->b.f.h;
+
+	if (large->file != NULL && large->capacity < wanted)
+	{
+		while (largest.shape.nbits * 2 <= BF_MAX_BITS)
+			largest.shape.nbits *= 2;
+		wanted = fmin(wanted, bf_max_elements(&largest));
+		if (large->capacity < wanted)
+			enlarge(large, design, (uint64) wanted);
+	}
+	for (int folds = count_folds(&large->b.f.h, wanted); folds > 0; folds--)
+		bf_fold(&large->b.f);
+}
+
+/*
+ * 0 and the digests, or 1 and the filter.  Read on the same machine.
+ */
+void
+bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
+{
+	if (c->nqueued > 0)
+		flush_queue(c, design);
+	if (c->large != NULL)
+	{
+		BloomFilter *value;
+
+		prepare_large(c->large, design);
+		bf_recount(&c->large->b.f);
+		value = bf_build_copy(&c->large->b);
+		appendStringInfoChar(buf, 1);
+		appendBinaryStringInfo(buf, VARDATA(value), VARSIZE(value) - VARHDRSZ);
+		pfree(value);
+		return;
+	}
+
+	appendStringInfoChar(buf, 0);
+	if (c->has_zero)
+	{
+		const BfDigest zero = {0, 0};
+
+		appendBinaryStringInfo(buf, (const char *) &zero, sizeof(zero));
+	}
+	for (uint32 i = 0; i < (c->nslots <= LIST_SIZE ? c->n : c->nslots); i++)
+		if (c->slots[i].h1 != 0 || c->slots[i].h2 != 0)
+			appendBinaryStringInfo(buf, (char *) &c->slots[i],
+								   sizeof(BfDigest));
+}
+
+BfCollection *
+bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
+					   MemoryContext context)
+{
+	BfCollection *c = bf_collect_create(context);
+	BfFilter	f;
+	BfError		err;
+
+	if (len < 1 || bytes[0] > 1 ||
+		(bytes[0] == 0 && (len - 1) % sizeof(BfDigest) != 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid serialized state of bloom_agg")));
+	if (bytes[0] == 0)
+	{
+		for (Size i = 1; i < len; i += sizeof(BfDigest))
+		{
+			BfDigest	digest;
+
+			memcpy(&digest, bytes + i, sizeof(digest));
+			bf_collect_add(c, design, digest);
+		}
+		return c;
+	}
+
+	if (bf_validate(bytes + 1, len - 1, &f, &err) != BF_OK)
+		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
+	c->large = MemoryContextAllocZero(context, sizeof(BfLarge));
+	c->queue = MemoryContextAlloc(context, BF_BATCH * sizeof(BfDigest));
+	bf_build_init(&c->large->b, &f.h, context, true);
+	bf_build_union(&c->large->b, &f);
+	c->large->nelements = (uint64) fmin(bf_cardinality(&f.h), 1e15);
+	c->large->capacity = (uint64) bf_max_elements(&f.h);
+	return c;
+}
+
+/* ------------------------------------------------------------------------
+ * The result
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Size a filter for n elements.  Sizing takes microseconds, too long for each
+ * of many small groups.
+ */
+static void
+size_for(BfHeader *h, uint64 n, BfSizeMemo *memo)
+{
+	BfError		err;
+
+	if (memo->design.layout != h->layout || memo->design.fpr != h->fpr ||
+		memo->design.hashes_given != h->hashes_given ||
+		memo->design.shape.nhashes != h->shape.nhashes)
+	{
+		memset(memo, 0, sizeof(*memo));
+		memo->design = *h;
+	}
+	if (n < lengthof(memo->shapes) && memo->shapes[n].nbits != 0)
+	{
+		h->shape = memo->shapes[n];
+		h->capacity = n;
+		return;
+	}
+	if (bf_header_resize(h, n, &err) != BF_OK)
+		bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
+	if (n < lengthof(memo->shapes))
+		memo->shapes[n] = h->shape;
+}
+
+/*
+ * The filter of all that was collected.  The collection can go on.
+ */
+BloomFilter *
+bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
+{
+	BfHeader	h = *design;
+	BfBuild		b;
+	const BfDigest zero = {0, 0};
+
+	if (c->nqueued > 0)
+		flush_queue(c, design);
+
+	if (c->large != NULL)
+	{
+		int			folds;
+
+		bf_recount(&c->large->b.f);
+		folds = count_folds(&c->large->b.f.h, (double) c->large->nelements);
+		bf_build_from(&b, &c->large->b.f, CurrentMemoryContext);
+		for (; folds > 0; folds--)
+			bf_fold(&b.f);
+		b.f.h.capacity = (uint64) bf_max_elements(&b.f.h);
+		bf_warn_overfilled(&b.f.h);
+		return bf_build_result(&b);
+	}
+
+	size_for(&h, (uint64) c->n + c->has_zero, memo);
+	bf_build_init(&b, &h, CurrentMemoryContext, false);
+	bf_build_start(&b, design);
+	if (c->has_zero)
+		bf_add_many(&b.f, &zero, 1);
+	if (c->nslots <= LIST_SIZE)
+		bf_add_many(&b.f, c->slots, c->n);
+	else
+	{
+		BfDigest	batch[BF_BATCH];
+		uint32		n = 0;
+
+		for (uint32 i = 0; i < c->nslots; i++)
+		{
+			if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
+				continue;
+			batch[n++] = c->slots[i];
+			if (n == BF_BATCH)
+			{
+				bf_add_many(&b.f, batch, n);
+				n = 0;
+			}
+		}
+		bf_add_many(&b.f, batch, n);
+	}
+	bf_recount(&b.f);
+	return bf_build_result(&b);
+}
