@@ -196,15 +196,15 @@ COMMENT ON OPERATOR <@ (anyelement, bloomfilter) IS 'may be contained in';
 COMMENT ON OPERATOR <@ (text, bloomfilter) IS 'may be contained in';
 COMMENT ON OPERATOR <@ ("char", bloomfilter) IS 'may be contained in';
 
-CREATE FUNCTION bloom_contains_any(filter bloomfilter, "values" anyarray) RETURNS boolean
+CREATE FUNCTION bloom_contains_any(filter bloomfilter, elements anyarray) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains_any'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
-CREATE FUNCTION bloom_contains_all(filter bloomfilter, "values" anyarray) RETURNS boolean
+CREATE FUNCTION bloom_contains_all(filter bloomfilter, elements anyarray) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains_all'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
-CREATE FUNCTION bloom_contains_each(filter bloomfilter, "values" anyarray) RETURNS boolean[]
+CREATE FUNCTION bloom_contains_each(filter bloomfilter, elements anyarray) RETURNS boolean[]
 AS 'MODULE_PATHNAME', 'bf_sql_contains_each'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
@@ -228,7 +228,7 @@ CREATE FUNCTION bloom_add(filter bloomfilter, value "char") RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
-CREATE FUNCTION bloom_add_all(filter bloomfilter, "values" anyarray) RETURNS bloomfilter
+CREATE FUNCTION bloom_add_all(filter bloomfilter, elements anyarray) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add_all'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 

@@ -118,12 +118,12 @@ check_capacity(double capacity, BfError *err)
 		capacity != floor(capacity))
 	{
 		bf_fail(err, BF_BAD_PARAMETER,
-				"capacity must be a whole number from 1 to %llu, not %.17g",
+				"capacity must be a whole number from 1 to %llu, not %.15g",
 				(unsigned long long) BF_MAX_CAPACITY, capacity);
 		if (capacity > 0 && capacity < 1)
 			snprintf(err->hint, sizeof(err->hint),
-					 "A false-positive rate comes after the capacity: (..., NULL, %g) or (..., 1000000, %g).",
-					 capacity, capacity);
+					 "The false-positive rate comes after the capacity, as in: bloomfilter(1000000, %g).",
+					 capacity);
 		return err->status;
 	}
 	return BF_OK;

@@ -52,7 +52,7 @@ typedef struct BfAggState
 	BfCollection *collection;	/* NULL: the size is known */
 	BfBuild    *b;				/* NULL: it is not */
 	int			nqueued;
-	BfDigest   *queue;			/* of BF_BATCH; NULL for small filters */
+	BfDigest   *queue;			/* of BF_BATCH; NULL while all is small */
 } BfAggState;
 
 /*
@@ -81,19 +81,23 @@ agg_context(FunctionCallInfo fcinfo)
 	return context;
 }
 
-static BfAggSite *
+static pg_noinline BfAggSite *
+make_site(FunctionCallInfo fcinfo)
+{
+	BfAggSite  *site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+											  sizeof(BfAggSite));
+
+	bf_element_init_arg(&site->el, fcinfo, 1);
+	fcinfo->flinfo->fn_extra = site;
+	return site;
+}
+
+static inline BfAggSite *
 agg_site(FunctionCallInfo fcinfo)
 {
 	BfAggSite  *site = fcinfo->flinfo->fn_extra;
 
-	if (unlikely(site == NULL))
-	{
-		site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
-									  sizeof(BfAggSite));
-		bf_element_init_arg(&site->el, fcinfo, 1);
-		fcinfo->flinfo->fn_extra = site;
-	}
-	return site;
+	return likely(site != NULL) ? site : make_site(fcinfo);
 }
 
 /*
@@ -134,18 +138,29 @@ copy_header(MemoryContext context, const BfHeader *h)
 	return copy;
 }
 
+static void
+flush_queue(BfAggState *state)
+{
+	int			n = state->nqueued;
+
+	state->nqueued = 0;
+	if (n == 0)
+		return;
+	if (state->collection != NULL)
+		bf_collect_add(state->collection, state->header, state->queue, n);
+	else
+		bf_add_many(&state->b->f, state->queue, n);
+}
+
 /*
  * Bring the build up to date.
  */
 static void
 finish_adding(BfAggState *state)
 {
-	if (state->b == NULL)
-		return;
-	if (state->nqueued > 0)
-		bf_add_many(&state->b->f, state->queue, state->nqueued);
-	state->nqueued = 0;
-	bf_recount(&state->b->f);
+	flush_queue(state);
+	if (state->b != NULL)
+		bf_recount(&state->b->f);
 }
 
 /*
@@ -199,11 +214,37 @@ new_design(BfAggSite *site, Datum value)
 		site->first_header = *h;
 }
 
+/* Nothing was added?  A queue there is only where something was. */
 static bool
 is_empty(const BfAggState *state)
 {
 	return state->collection != NULL ?
 		bf_collect_is_empty(state->collection) : state->b->f.bits == NULL;
+}
+
+/*
+ * The same, from a capacity, or without one, and a rate.
+ */
+static pg_noinline void
+set_sized_design(BfAggSite *site, float8 capacity, bool unsized, float8 fpr,
+				 Datum value)
+{
+	BfError		err;
+
+	if (!unsized && capacity > 0 && capacity < 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("capacity must be a whole number of at least 1, not %g",
+						capacity),
+				 errhint("A false-positive rate is the third argument: bloom_agg(value, capacity, %g), or bloom_agg(value, NULL, %g) if the capacity is to be found.",
+						 capacity, capacity)));
+	if (bf_header_init(&site->header, &bf_layout_blocked, BF_HASH_XXH3,
+					   NULL, 0, 0, fpr, 0, &err) != BF_OK ||
+		(!unsized && bf_header_resize(&site->header, capacity, &err) != BF_OK))
+		bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
+	site->capacity = unsized ? 0 : capacity;
+	site->fpr = fpr;
+	new_design(site, value);
 }
 
 /*
@@ -227,7 +268,30 @@ follow_record(BfAggSite *site, BfAggState *state, Datum value)
 		bf_element_become(&site->el, &kind, value);
 }
 
-static pg_attribute_always_inline Datum
+/*
+ * The row's digest into its group's queue: all there is to do for most rows.
+ * False where there is more to it.
+ */
+static pg_attribute_always_inline bool
+agg_queue(FunctionCallInfo fcinfo, BfAggSite *site)
+{
+	BfAggState *state = (BfAggState *) PG_GETARG_POINTER(0);
+	BfDigest	digest;
+
+	if (unlikely(PG_ARGISNULL(0) || PG_ARGISNULL(1) ||
+				 state->design != site->design || state->queue == NULL ||
+				 state->nqueued == BF_BATCH - 1 || site->el.dynamic))
+		return false;
+	digest = bf_element_digest(&site->el, state->header, PG_GETARG_DATUM(1));
+
+	/* by halves: gcc would copy the struct through the stack and stall */
+	state->queue[state->nqueued].h1 = digest.h1;
+	state->queue[state->nqueued].h2 = digest.h2;
+	state->nqueued++;
+	return true;
+}
+
+static pg_noinline Datum
 agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 {
 	BfAggState *state;
@@ -258,41 +322,38 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 	if (unlikely(site->el.dynamic))
 		follow_record(site, state, PG_GETARG_DATUM(1));
 
-	digest = bf_element_digest(&site->el, state->header, PG_GETARG_DATUM(1));
-	if (state->collection != NULL)
-	{
-		bool		had_file = bf_collect_has_file(state->collection);
-		MemoryContext context;
-
-		bf_collect_add(state->collection, state->header, digest);
-		if (unlikely(bf_collect_has_file(state->collection) && !had_file) &&
-			AggCheckCallContext(fcinfo, &context) == AGG_CONTEXT_AGGREGATE)
-			AggRegisterCallback(fcinfo, close_collection,
-								PointerGetDatum(state->collection));
-		PG_RETURN_POINTER(state);
-	}
-
-	if (unlikely(state->b->f.bits == NULL))
-	{
+	if (state->b != NULL && state->b->f.bits == NULL)
 		bf_build_start(state->b, &site->header);
-		if (state->b->f.nbytes >= QUEUE_FROM && state->queue == NULL)
-			state->queue = MemoryContextAlloc(state->b->context,
-											  BF_BATCH * sizeof(BfDigest));
-	}
-	if (state->queue == NULL)
-		bf_add_many(&state->b->f, &digest, 1);
-	else
+	if (state->queue == NULL &&
+		(state->b != NULL ? state->b->f.nbytes >= QUEUE_FROM :
+		 bf_collect_wants_batches(state->collection)))
+		state->queue = MemoryContextAlloc(GetMemoryChunkContext(state),
+										  BF_BATCH * sizeof(BfDigest));
+
+	digest = bf_element_digest(&site->el, state->header, PG_GETARG_DATUM(1));
+	if (state->queue != NULL)
 	{
-		/* by halves: gcc would copy the struct through the stack and stall */
-		state->queue[state->nqueued].h1 = digest.h1;
-		state->queue[state->nqueued].h2 = digest.h2;
-		state->nqueued++;
-		if (state->nqueued == BF_BATCH)
+		state->queue[state->nqueued++] = digest;
+		if (state->nqueued < BF_BATCH)
+			PG_RETURN_POINTER(state);
+		if (state->collection != NULL &&
+			!bf_collect_has_file(state->collection))
 		{
-			bf_add_many(&state->b->f, state->queue, BF_BATCH);
-			state->nqueued = 0;
+			MemoryContext context;
+
+			flush_queue(state);
+			if (bf_collect_has_file(state->collection) &&
+				AggCheckCallContext(fcinfo, &context) == AGG_CONTEXT_AGGREGATE)
+				AggRegisterCallback(fcinfo, close_collection,
+									PointerGetDatum(state->collection));
 		}
+		else
+			flush_queue(state);
 	}
+	else if (state->collection != NULL)
+		bf_collect_add(state->collection, state->header, &digest, 1);
+	else
+		bf_add_many(&state->b->f, &digest, 1);
 	PG_RETURN_POINTER(state);
 }
 
@@ -305,14 +366,9 @@ bf_sql_agg_trans(PG_FUNCTION_ARGS)
 	BfAggSite  *site = agg_site(fcinfo);
 
 	if (unlikely(site->design == 0))
-	{
-		BfError		err;
-
-		if (bf_header_init(&site->header, &bf_layout_blocked, BF_HASH_XXH3,
-						   NULL, 0, 0, 0.01, 0, &err) != BF_OK)
-			bf_throw(&err, ERRCODE_INTERNAL_ERROR);
-		new_design(site, (Datum) 0);
-	}
+		set_sized_design(site, 0, true, 0.01, (Datum) 0);
+	else if (likely(agg_queue(fcinfo, site)))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	return agg_trans(fcinfo, site);
 }
 
@@ -323,32 +379,16 @@ Datum
 bf_sql_agg_sized_trans(PG_FUNCTION_ARGS)
 {
 	BfAggSite  *site = agg_site(fcinfo);
-	Datum		value = PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1);
 	bool		has_fpr = PG_NARGS() > 3 && !PG_ARGISNULL(3);
 	float8		fpr = has_fpr ? PG_GETARG_FLOAT8(3) : 0.01;
 	float8		capacity = PG_ARGISNULL(2) ? 0 : PG_GETARG_FLOAT8(2);
 
 	if (unlikely(site->design == 0 || capacity != site->capacity ||
 				 fpr != site->fpr))
-	{
-		BfError		err;
-
-		if (!PG_ARGISNULL(2) && capacity > 0 && capacity < 1)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("capacity must be a whole number of at least 1, not %g",
-							capacity),
-					 errhint("A false-positive rate is the third argument: bloom_agg(value, capacity, %g), or bloom_agg(value, NULL, %g) if the capacity is to be found.",
-							 capacity, capacity)));
-		if (bf_header_init(&site->header, &bf_layout_blocked, BF_HASH_XXH3,
-						   NULL, 0, 0, fpr, 0, &err) != BF_OK ||
-			(!PG_ARGISNULL(2) &&
-			 bf_header_resize(&site->header, capacity, &err) != BF_OK))
-			bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
-		site->capacity = PG_ARGISNULL(2) ? 0 : capacity;
-		site->fpr = fpr;
-		new_design(site, value);
-	}
+		set_sized_design(site, capacity, PG_ARGISNULL(2), fpr,
+						 PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1));
+	else if (likely(agg_queue(fcinfo, site)))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	return agg_trans(fcinfo, site);
 }
 
@@ -466,6 +506,9 @@ agg_combine(FunctionCallInfo fcinfo,
 			PG_RETURN_NULL();
 		PG_RETURN_POINTER(left);
 	}
+	finish_adding(right);
+	if (left != NULL)
+		finish_adding(left);
 	if (right->collection != NULL)
 	{
 		if (left == NULL)
@@ -489,17 +532,13 @@ agg_combine(FunctionCallInfo fcinfo,
 		PG_RETURN_POINTER(left);
 	}
 
-	finish_adding(right);
 	if (left == NULL)
 	{
 		left = make_state(context, &right->b->f.h);
 		bf_build_union(left->b, &right->b->f);
 	}
 	else
-	{
-		finish_adding(left);
 		merge(left->b, &right->b->f);
-	}
 	PG_RETURN_POINTER(left);
 }
 
@@ -529,11 +568,9 @@ bf_sql_agg_serial(PG_FUNCTION_ARGS)
 	uint8		header[BF_MAX_HEADER];
 
 	(void) agg_context(fcinfo);
+	finish_adding(state);
 	if (state->collection == NULL)
-	{
-		finish_adding(state);
 		PG_RETURN_BYTEA_P(bf_build_copy(state->b));
-	}
 
 	design.kind = BF_KIND_NONE;
 	design.kind_name_len = 0;
@@ -644,6 +681,8 @@ bf_sql_agg_final(PG_FUNCTION_ARGS)
 		(BfAggState *) PG_GETARG_POINTER(0);
 
 	(void) agg_context(fcinfo);
+	if (state != NULL)
+		finish_adding(state);
 	if (state == NULL || is_empty(state))
 		PG_RETURN_POINTER(bf_make_unsized());
 	if (state->collection != NULL)

@@ -36,8 +36,8 @@
 /* Up to here the digests are a list. */
 #define LIST_SIZE	8
 
-/* Tables from this size on are worth a queue. */
-#define QUEUE_FROM	4096
+/* Tables from this size on are worth a prefetch. */
+#define BATCHES_FROM	4096
 
 /* The filter past memory is so many times this many units. */
 #define LADDER_UNITS	1024
@@ -57,12 +57,54 @@ struct BfCollection
 	uint32		nslots;			/* a power of two; up to LIST_SIZE, a list */
 	BfDigest   *slots;			/* of a table, {0, 0} is a free slot */
 	bool		has_zero;		/* the digest {0, 0} was added */
-	uint8		nqueued;
-	BfDigest   *queue;			/* of BF_BATCH; for large tables */
 	BfLarge    *large;			/* past memory; there are no slots then */
 };
 
 static void start_large(BfCollection *c, const BfHeader *design);
+
+/*
+ * Call add for all digests in the slots, some at a time.
+ */
+static void
+for_each_batch(const BfCollection *c,
+			   void (*add) (void *arg, const BfDigest *digests, uint32 n),
+			   void *arg)
+{
+	BfDigest	batch[BF_BATCH];
+	uint32		n = 0;
+	uint32		end = c->nslots <= LIST_SIZE ? c->n : c->nslots;
+
+	if (c->has_zero)
+		batch[n++] = (BfDigest) {0, 0};
+	for (uint32 i = 0; i < end; i++)
+	{
+		if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
+			continue;
+		batch[n++] = c->slots[i];
+		if (n == BF_BATCH)
+		{
+			CHECK_FOR_INTERRUPTS();
+			add(arg, batch, n);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		add(arg, batch, n);
+}
+
+typedef struct BfTarget
+{
+	BfCollection *collection;
+	const BfHeader *design;
+} BfTarget;
+
+static void
+add_to_target(void *arg, const BfDigest *digests, uint32 n)
+{
+	BfTarget   *target = arg;
+
+	bf_collect_add(target->collection, target->design, digests, n);
+}
 
 BfCollection *
 bf_collect_create(MemoryContext context)
@@ -76,7 +118,7 @@ bf_collect_create(MemoryContext context)
 bool
 bf_collect_is_empty(const BfCollection *c)
 {
-	return c->n == 0 && !c->has_zero && c->nqueued == 0 && c->large == NULL;
+	return c->n == 0 && !c->has_zero && c->large == NULL;
 }
 
 bool
@@ -152,9 +194,6 @@ grow(BfCollection *c)
 		pfree(c->slots);
 	c->slots = slots;
 	c->nslots = nslots;
-	if (nslots >= QUEUE_FROM && c->queue == NULL)
-		c->queue = MemoryContextAlloc(c->context,
-									  BF_BATCH * sizeof(BfDigest));
 	return true;
 }
 
@@ -320,9 +359,9 @@ start_large(BfCollection *c, const BfHeader *design)
 {
 	BfLarge    *large = MemoryContextAllocZero(c->context, sizeof(BfLarge));
 	BfHeader	h = *design;
+	BfCollection digests = *c;
+	BfTarget	target = {c, design};
 	MemoryContext old;
-	BfDigest	batch[BF_BATCH];
-	uint32		nbatch = 0;
 	BfError		err;
 	double		capacity;
 	uint64		nunits;
@@ -342,29 +381,11 @@ start_large(BfCollection *c, const BfHeader *design)
 	large->file = BufFileCreateTemp(false);
 	MemoryContextSwitchTo(old);
 	c->large = large;
-
-	if (c->has_zero)
-		batch[nbatch++] = (BfDigest) {0, 0};
-	for (uint32 i = 0; i < c->nslots; i++)
-	{
-		if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
-			continue;
-		batch[nbatch++] = c->slots[i];
-		if (nbatch == BF_BATCH)
-		{
-			add_batch(c, design, batch, nbatch);
-			nbatch = 0;
-		}
-	}
-	if (nbatch > 0)
-		add_batch(c, design, batch, nbatch);
-	pfree(c->slots);
 	c->slots = NULL;
 	c->n = c->nslots = 0;
 	c->has_zero = false;
-	if (c->queue == NULL)
-		c->queue = MemoryContextAlloc(c->context,
-									  BF_BATCH * sizeof(BfDigest));
+	for_each_batch(&digests, add_to_target, &target);
+	pfree(digests.slots);
 }
 
 /*
@@ -390,43 +411,34 @@ count_folds(const BfHeader *h, double n)
  * Adding
  * ------------------------------------------------------------------------
  */
-static void
-flush_queue(BfCollection *c, const BfHeader *design)
-{
-	uint32		n = c->nqueued;
 
-	c->nqueued = 0;
-	if (c->large == NULL)
-	{
-		for (uint32 i = 0; i < n; i++)
-			__builtin_prefetch(&c->slots[(uint32) c->queue[i].h1 &
-										 (c->nslots - 1)], 1);
-		for (uint32 i = 0; i < n; i++)
-		{
-			/* the collection may become large on the way */
-			if (c->large == NULL)
-				add_to_slots(c, design, c->queue[i]);
-			else
-				add_batch(c, design, &c->queue[i], 1);
-		}
-	}
-	else if (n > 0)
-		add_batch(c, design, c->queue, n);
+/*
+ * Is it worth the caller's while to add many digests at once?
+ */
+bool
+bf_collect_wants_batches(const BfCollection *c)
+{
+	return c->nslots >= BATCHES_FROM || c->large != NULL;
 }
 
+/*
+ * Add up to BF_BATCH digests.
+ */
 void
-bf_collect_add(BfCollection *c, const BfHeader *design, BfDigest digest)
+bf_collect_add(BfCollection *c, const BfHeader *design,
+			   const BfDigest *digests, uint32 n)
 {
-	if (c->queue == NULL)
-	{
-		add_to_slots(c, design, digest);
-		return;
-	}
-	c->queue[c->nqueued].h1 = digest.h1;
-	c->queue[c->nqueued].h2 = digest.h2;
-	c->nqueued++;
-	if (c->nqueued == BF_BATCH)
-		flush_queue(c, design);
+	uint32		i = 0;
+
+	if (c->nslots >= BATCHES_FROM)
+		for (uint32 j = 0; j < n; j++)
+			__builtin_prefetch(&c->slots[(uint32) digests[j].h1 &
+										 (c->nslots - 1)], 1);
+	/* the collection may become large on the way */
+	for (; i < n && c->large == NULL; i++)
+		add_to_slots(c, design, digests[i]);
+	if (i < n)
+		add_batch(c, design, digests + i, n - i);
 }
 
 /*
@@ -455,10 +467,7 @@ void
 bf_collect_merge(BfCollection *into, BfCollection *from,
 				 const BfHeader *design)
 {
-	if (into->nqueued > 0)
-		flush_queue(into, design);
-	if (from->nqueued > 0)
-		flush_queue(from, design);
+	BfTarget	target;
 
 	if (from->large != NULL)
 	{
@@ -474,7 +483,6 @@ bf_collect_merge(BfCollection *into, BfCollection *from,
 
 		/* digests go into a filter, but not the other way round */
 		digests = *into;
-		digests.queue = NULL;
 		into->large = MemoryContextAllocZero(into->context, sizeof(BfLarge));
 		bf_build_init(&into->large->b, &from->large->b.f.h, into->context,
 					  true);
@@ -484,20 +492,13 @@ bf_collect_merge(BfCollection *into, BfCollection *from,
 		into->slots = NULL;
 		into->n = into->nslots = 0;
 		into->has_zero = false;
-		if (into->queue == NULL)
-			into->queue = MemoryContextAlloc(into->context,
-											 BF_BATCH * sizeof(BfDigest));
 		bf_collect_merge(into, &digests, design);
 		return;
 	}
 
-	if (from->has_zero)
-		bf_collect_add(into, design, (BfDigest) {0, 0});
-	for (uint32 i = 0; i < (from->nslots <= LIST_SIZE ? from->n : from->nslots); i++)
-	{
-		if (from->slots[i].h1 != 0 || from->slots[i].h2 != 0)
-			bf_collect_add(into, design, from->slots[i]);
-	}
+	target.collection = into;
+	target.design = design;
+	for_each_batch(from, add_to_target, &target);
 }
 
 /* ------------------------------------------------------------------------
@@ -538,38 +539,32 @@ prepare_large(BfLarge *large, const BfHeader *design)
 		bf_fold(&large->b.f);
 }
 
+static void
+append_digests(void *arg, const BfDigest *digests, uint32 n)
+{
+	appendBinaryStringInfo((StringInfo) arg, (const char *) digests,
+						   n * sizeof(BfDigest));
+}
+
 /*
  * 0 and the digests, or 1 and the filter.  Read on the same machine.
  */
 void
 bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
 {
-	if (c->nqueued > 0)
-		flush_queue(c, design);
-	if (c->large != NULL)
-	{
-		BloomFilter *value;
+	BloomFilter *value;
 
-		prepare_large(c->large, design);
-		bf_recount(&c->large->b.f);
-		value = bf_build_copy(&c->large->b);
-		appendStringInfoChar(buf, 1);
-		appendBinaryStringInfo(buf, VARDATA(value), VARSIZE(value) - VARHDRSZ);
-		pfree(value);
+	appendStringInfoChar(buf, c->large != NULL);
+	if (c->large == NULL)
+	{
+		for_each_batch(c, append_digests, buf);
 		return;
 	}
-
-	appendStringInfoChar(buf, 0);
-	if (c->has_zero)
-	{
-		const BfDigest zero = {0, 0};
-
-		appendBinaryStringInfo(buf, (const char *) &zero, sizeof(zero));
-	}
-	for (uint32 i = 0; i < (c->nslots <= LIST_SIZE ? c->n : c->nslots); i++)
-		if (c->slots[i].h1 != 0 || c->slots[i].h2 != 0)
-			appendBinaryStringInfo(buf, (char *) &c->slots[i],
-								   sizeof(BfDigest));
+	prepare_large(c->large, design);
+	bf_recount(&c->large->b.f);
+	value = bf_build_copy(&c->large->b);
+	appendBinaryStringInfo(buf, VARDATA(value), VARSIZE(value) - VARHDRSZ);
+	pfree(value);
 }
 
 BfCollection *
@@ -592,7 +587,7 @@ bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
 			BfDigest	digest;
 
 			memcpy(&digest, bytes + i, sizeof(digest));
-			bf_collect_add(c, design, digest);
+			bf_collect_add(c, design, &digest, 1);
 		}
 		return c;
 	}
@@ -600,7 +595,6 @@ bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
 	if (bf_validate(bytes + 1, len - 1, &f, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
 	c->large = MemoryContextAllocZero(context, sizeof(BfLarge));
-	c->queue = MemoryContextAlloc(context, BF_BATCH * sizeof(BfDigest));
 	bf_build_init(&c->large->b, &f.h, context, true);
 	bf_build_union(&c->large->b, &f);
 	c->large->nelements = (uint64) fmin(bf_cardinality(&f.h), 1e15);
@@ -641,6 +635,12 @@ size_for(BfHeader *h, uint64 n, BfSizeMemo *memo)
 		memo->shapes[n] = h->shape;
 }
 
+static void
+add_to_filter(void *arg, const BfDigest *digests, uint32 n)
+{
+	bf_add_many((BfFilter *) arg, digests, n);
+}
+
 /*
  * The filter of all that was collected.  The collection can go on.
  */
@@ -649,10 +649,6 @@ bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
 {
 	BfHeader	h = *design;
 	BfBuild		b;
-	const BfDigest zero = {0, 0};
-
-	if (c->nqueued > 0)
-		flush_queue(c, design);
 
 	if (c->large != NULL)
 	{
@@ -671,28 +667,7 @@ bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
 	size_for(&h, (uint64) c->n + c->has_zero, memo);
 	bf_build_init(&b, &h, CurrentMemoryContext, false);
 	bf_build_start(&b, design);
-	if (c->has_zero)
-		bf_add_many(&b.f, &zero, 1);
-	if (c->nslots <= LIST_SIZE)
-		bf_add_many(&b.f, c->slots, c->n);
-	else
-	{
-		BfDigest	batch[BF_BATCH];
-		uint32		n = 0;
-
-		for (uint32 i = 0; i < c->nslots; i++)
-		{
-			if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
-				continue;
-			batch[n++] = c->slots[i];
-			if (n == BF_BATCH)
-			{
-				bf_add_many(&b.f, batch, n);
-				n = 0;
-			}
-		}
-		bf_add_many(&b.f, batch, n);
-	}
+	for_each_batch(c, add_to_filter, &b.f);
 	bf_recount(&b.f);
 	return bf_build_result(&b);
 }

@@ -24,7 +24,8 @@ typedef struct BfSizeMemo
 
 extern BfCollection *bf_collect_create(MemoryContext context);
 extern void bf_collect_add(BfCollection *c, const BfHeader *design,
-						   BfDigest digest);
+						   const BfDigest *digests, uint32 n);
+extern bool bf_collect_wants_batches(const BfCollection *c);
 extern void bf_collect_merge(BfCollection *into, BfCollection *from,
 							 const BfHeader *design);
 extern bool bf_collect_is_empty(const BfCollection *c);

@@ -78,8 +78,11 @@ bf_sql_construct(PG_FUNCTION_ARGS)
 				 errmsg("expansion %d is not supported by layout %s", expansion,
 						layout->name),
 				 errhint("Size the filter for all elements that it will hold.")));
-	if (!PG_ARGISNULL(6) && hashes == 0)
-		hashes = -1;			/* 0 was asked for: out of range */
+	if (!PG_ARGISNULL(6) && hashes == 0)	/* to the core, the default */
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("hashes must be from 1 to %u for layout %s, not 0",
+						layout->max_hashes, layout->name)));
 
 	if (bf_header_init(&h, layout, hash,
 					   key ? (const uint8 *) VARDATA_ANY(key) : NULL,

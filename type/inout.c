@@ -38,11 +38,33 @@ validate(const BloomFilter *value)
 				 errdetail("%s", err.message)));
 }
 
+/*
+ * Most programs break base64 into lines, of which the server's decoder knows
+ * nothing.
+ */
+static const char *
+without_space(const char *str)
+{
+	static const char space[] = " \t\r\n";
+	char	   *packed;
+	char	   *end;
+
+	if (str[strcspn(str, space)] == '\0')
+		return str;
+	packed = end = palloc(strlen(str) + 1);
+	for (; *str != '\0'; str++)
+		if (strchr(space, *str) == NULL)
+			*end++ = *str;
+	*end = '\0';
+	return packed;
+}
+
 Datum
 bf_sql_in(PG_FUNCTION_ARGS)
 {
 	const char *str = PG_GETARG_CSTRING(0);
-	Size		len = strlen(str);
+	const char *base64 = without_space(str);
+	Size		len = strlen(base64);
 	BloomFilter *result;
 	BfFilter	f;
 	BfError		err;
@@ -50,9 +72,9 @@ bf_sql_in(PG_FUNCTION_ARGS)
 
 	result = palloc(VARHDRSZ + pg_b64_dec_len(len));
 #if PG_VERSION_NUM >= 180000
-	n = pg_b64_decode(str, len, (uint8 *) VARDATA(result), pg_b64_dec_len(len));
+	n = pg_b64_decode(base64, len, (uint8 *) VARDATA(result), pg_b64_dec_len(len));
 #else
-	n = pg_b64_decode(str, len, VARDATA(result), pg_b64_dec_len(len));
+	n = pg_b64_decode(base64, len, VARDATA(result), pg_b64_dec_len(len));
 #endif
 	if (n < 0)
 	{
@@ -62,7 +84,7 @@ bf_sql_in(PG_FUNCTION_ARGS)
 						str, len > 40 ? "..." : ""),
 				 errdetail("The value is not base64."),
 				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
-		PG_RETURN_NULL();
+		return (Datum) 0;
 	}
 	SET_VARSIZE(result, VARHDRSZ + n);
 	if (bf_validate((const uint8 *) VARDATA(result), n, &f, &err) != BF_OK)
@@ -73,7 +95,7 @@ bf_sql_in(PG_FUNCTION_ARGS)
 						str, len > 40 ? "..." : ""),
 				 errdetail("%s", err.message),
 				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
-		PG_RETURN_NULL();
+		return (Datum) 0;
 	}
 	PG_RETURN_POINTER(result);
 }

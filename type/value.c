@@ -199,6 +199,8 @@ bf_check_combinable(const BfHeader *a, const BfHeader *b)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("filters cannot be combined"),
 			 errdetail("Their %s.", err.message),
+			 bf_same_parameters(a, b, &err) == BF_OK ?
+			 errhint("Cast the values to one type when the filters are built.") :
 			 errhint("Build all filters that are to be combined with one template: bloom_agg(value, template).")));
 }
 
