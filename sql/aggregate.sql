@@ -85,14 +85,12 @@ SELECT bloom_agg(x, 1e10) FROM t;
 SELECT bloom_agg(x, 3000, 0) FROM t;
 SELECT bloom_agg(x, 3000, 1) FROM t;
 SELECT bloom_agg(x, 3000, 5) FROM t;
-SELECT bloom_agg(x, NULL) FROM t;
-SELECT bloom_agg(x, NULL, 0.01) FROM t;
 SELECT bloom_agg(x, n) FROM t;
-SELECT bloom_agg(x, NULL::bloomfilter) FROM t;
-SELECT bloom_agg(x, bloomfilter(NULL)) FROM t;
-SELECT bloom_agg(x, bloomfilter()) FROM t;
-SELECT bloom_agg(x, bloomfilter(fpr => 0.001)) FROM t;
-SELECT bloom_agg(x) FROM t;
+-- without a capacity it sizes itself, in whatever words
+SELECT bloom_agg(x) = bloom_agg(x, NULL) AS "NULL", bloom_agg(x) = bloom_agg(x, NULL, 0.01) AS "NULL, rate",
+	bloom_agg(x) = bloom_agg(x, NULL::bloomfilter) AS "NULL template", bloom_agg(x) = bloom_agg(x, bloomfilter(NULL)) AS "bloomfilter(NULL)",
+	bloom_agg(x) = bloom_agg(x, bloomfilter()) AS "bloomfilter()", bloom_agg(x) = bloom_agg(x, n.count) AS "sized"
+FROM t, LATERAL (SELECT count(DISTINCT x) FROM t) n(count) GROUP BY n.count;
 SELECT bloom_agg(*) FROM t;
 -- and are looked at even where there is no value
 SELECT bloom_agg(NULL::int, 0.01) FROM t;

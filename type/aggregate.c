@@ -418,10 +418,16 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 	struct varlena *template;
 	Size		nbytes;
 
+	/* bloomfilter(NULL) is NULL to the parser: the defaults */
 	if (PG_ARGISNULL(2))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("template must not be null")));
+	{
+		if (site->design == 0 || site->template_nbytes != 0)
+		{
+			site->template_nbytes = 0;
+			set_sized_design(site, 0, true, 0.01, value);
+		}
+		return agg_trans(fcinfo, site);
+	}
 
 	template = (struct varlena *) PG_GETARG_POINTER(2);
 	nbytes = template_signature(template);
@@ -440,6 +446,8 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 		memcpy(site->template_bytes, template, nbytes);
 		new_design(site, value);
 	}
+	else if (likely(agg_queue(fcinfo, site)))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	return agg_trans(fcinfo, site);
 }
 
