@@ -3,10 +3,11 @@ MODULE_big = bloomfilter
 DATA = bloomfilter--1.0.sql
 PGFILEDESC = "bloomfilter - Bloom filters as a data type"
 
-CORE_OBJS = core/blocked.o core/filter.o core/format.o core/hash.o core/kind.o \
-	core/standard.o
+CORE_OBJS = core/blocked.o core/counting.o core/cuckoo.o core/filter.o \
+	core/format.o core/hash.o core/kind.o core/layers.o core/standard.o
+CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h
 TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/info.o \
-	type/inout.o type/modify.o type/probe.o type/value.o
+	type/inout.o type/modify.o type/probe.o type/scalable.o type/value.o
 OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
@@ -25,8 +26,8 @@ EXTRA_CLEAN = build
 include $(PGXS)
 
 # Servers are often built without --enable-depend.
-$(CORE_OBJS) $(CORE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h
-$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h type/type.h type/collect.h
+$(CORE_OBJS) $(CORE_OBJS:.o=.bc): $(CORE_HEADERS)
+$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h type/collect.h
 
 # ---------------------------------------------------------------------------
 # Tests of the core, without a server
@@ -34,12 +35,12 @@ $(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): core/bf.h core/bytes.h core/hash.h type/type.h
 CORE_SRCS = $(CORE_OBJS:.o=.c)
 CORE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -I$(srcdir)/core
 
-build/unit: test/core/unit.c $(CORE_SRCS) core/bf.h core/bytes.h core/hash.h
+build/unit: test/core/unit.c test/core/golden.h $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
 
-build/rates: test/core/rates.c $(CORE_SRCS) core/bf.h core/bytes.h core/hash.h
+build/rates: test/core/rates.c $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
 

@@ -94,7 +94,7 @@ CREATE FUNCTION bloom_sizing(
 	OUT expected_fpr float8
 ) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'bf_sql_sizing'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20 ROWS 2;
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 20 ROWS 4;
 
 COMMENT ON FUNCTION bloom_sizing(float8, float8) IS 'the size of a filter for so many elements, by layout';
 
@@ -213,7 +213,7 @@ COMMENT ON FUNCTION bloom_contains_all(bloomfilter, anyarray) IS 'may all of the
 COMMENT ON FUNCTION bloom_contains_each(bloomfilter, anyarray) IS 'an answer for each of the array''s elements';
 
 -- ---------------------------------------------------------------------------
--- Adding
+-- Adding and removing
 -- ---------------------------------------------------------------------------
 
 CREATE FUNCTION bloom_add(filter bloomfilter, value anyelement) RETURNS bloomfilter
@@ -228,6 +228,18 @@ CREATE FUNCTION bloom_add(filter bloomfilter, value "char") RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
+CREATE FUNCTION bloom_remove(filter bloomfilter, value anyelement) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_remove'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_remove(filter bloomfilter, value text) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_remove'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
+CREATE FUNCTION bloom_remove(filter bloomfilter, value "char") RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_remove'
+LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
+
 CREATE FUNCTION bloom_add_all(filter bloomfilter, elements anyarray) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add_all'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
@@ -235,11 +247,20 @@ LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 COMMENT ON FUNCTION bloom_add(bloomfilter, anyelement) IS 'the filter with one more element';
 COMMENT ON FUNCTION bloom_add(bloomfilter, text) IS 'the filter with one more element';
 COMMENT ON FUNCTION bloom_add(bloomfilter, "char") IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_remove(bloomfilter, anyelement) IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
+COMMENT ON FUNCTION bloom_remove(bloomfilter, text) IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
+COMMENT ON FUNCTION bloom_remove(bloomfilter, "char") IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
 COMMENT ON FUNCTION bloom_add_all(bloomfilter, anyarray) IS 'the filter with all elements of an array';
 
 -- ---------------------------------------------------------------------------
 -- Combining and comparing
 -- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_to_standard(filter bloomfilter) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_to_standard'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
+
+COMMENT ON FUNCTION bloom_to_standard(bloomfilter) IS 'a counting filter as a plain standard filter, a quarter of the size';
 
 CREATE FUNCTION bloom_union(bloomfilter, bloomfilter) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_union'

@@ -36,14 +36,15 @@ typedef enum BfStatus
 	BF_TOO_LARGE,				/* the filter asked for exceeds BF_MAX_BITS */
 	BF_CORRUPT,					/* bytes that are not a filter */
 	BF_UNKNOWN_VERSION,			/* a filter of a later format */
-	BF_INCOMPATIBLE				/* two filters that cannot be combined */
+	BF_INCOMPATIBLE,			/* two filters that cannot be combined */
+	BF_FULL						/* no room for another element */
 } BfStatus;
 
 typedef struct BfError
 {
 	BfStatus	status;
 	char		message[240];	/* one phrase, lower case, no full stop */
-	char		hint[200];		/* what to do, or empty */
+	char		hint[240];		/* what to do, or empty */
 } BfError;
 
 /* ------------------------------------------------------------------------
@@ -59,6 +60,9 @@ typedef struct BfError
 #define BF_FIXED_HEADER		60	/* bytes before key and kind name */
 #define BF_MAX_HEADER		1660	/* bytes; well inside one TOAST chunk */
 #define BF_BLOCK_BITS		512 /* one cache line */
+#define BF_MAX_LAYERS		32
+#define BF_LAYER_ENTRY		32	/* bytes a layer takes in the header */
+#define BF_MAX_EXPANSION	16
 #define BF_MAX_RANGES		64	/* byte ranges that a probe may need */
 
 /* ------------------------------------------------------------------------
@@ -95,7 +99,9 @@ extern bool bf_hash_by_name(const char *name, BfHash *hash);
 typedef enum BfLayoutId
 {
 	BF_STANDARD = 1,
-	BF_BLOCKED = 2
+	BF_BLOCKED = 2,
+	BF_COUNTING = 3,
+	BF_CUCKOO = 4
 } BfLayoutId;
 
 /* A run of bytes of the payload. */
@@ -108,8 +114,8 @@ typedef struct BfRange
 /* What positions depend on. */
 typedef struct BfShape
 {
-	uint64_t	nbits;			/* m; 0 = unsized */
-	uint32_t	nhashes;		/* k */
+	uint64_t	nbits;			/* of the payload (m for bits); 0 = unsized */
+	uint32_t	nhashes;		/* k; bits of a fingerprint (cuckoo) */
 } BfShape;
 
 /*
@@ -121,8 +127,11 @@ typedef struct BfLayout
 	BfLayoutId	id;
 	const char *name;
 	double		min_fpr;		/* the smallest rate that it can be sized for */
-	uint32_t	max_hashes;
+	uint32_t	max_hashes;		/* the largest k */
+	bool		takes_hashes;	/* k may be chosen by the caller */
 	uint64_t	unit;			/* nbits is a multiple of this */
+	bool		multiset;		/* every add counts and can be removed */
+	bool		bounded;		/* holds its capacity and no more */
 
 	/* m and k for n elements at rate p; k is kept where it is not 0 */
 	void		(*size) (double n, double p, BfShape *shape);
@@ -136,23 +145,45 @@ typedef struct BfLayout
 	/* n from X; infinite where every bit is set */
 	double		(*count) (const BfShape *shape, uint64_t nset);
 
-	/* returns how many bits were not set before */
-	uint32_t	(*add) (uint8_t *bits, const BfShape *shape, BfDigest digest);
+	/* returns by how much X grew, or -1 where there is no room */
+	int			(*add) (uint8_t *bits, const BfShape *shape, BfDigest digest);
 	/* ask for the memory that digests need */
 	void		(*prefetch) (const uint8_t *bits, const BfShape *shape,
 							 const BfDigest *digests, uint32_t n);
-	/* prefetches, then adds; bf_recount is to follow */
+	/* prefetches, then adds without counting; NULL: one by one */
 	void		(*add_many) (uint8_t *bits, const BfShape *shape,
 							 const BfDigest *digests, uint32_t n);
+	/* of an element that passes test; returns by how much X shrank */
+	int			(*remove) (uint8_t *bits, const BfShape *shape,
+						   BfDigest digest);
 	bool		(*test) (const uint8_t *bits, const BfShape *shape,
 						 BfDigest digest);
 	/* the byte ranges that test reads, in ascending order; returns how many */
 	uint32_t	(*ranges) (const BfShape *shape, BfDigest digest,
 						   BfRange ranges[BF_MAX_RANGES]);
+	/* into |= from, into &= from; false where there is no room */
+	bool		(*unite) (uint8_t *into, const uint8_t *from,
+						  const BfShape *shape);
+	bool		(*intersect) (uint8_t *into, const uint8_t *from,
+							  const BfShape *shape);
+	uint64_t	(*recount) (const uint8_t *bits, const BfShape *shape);
+	/* can there be such a shape?  NULL: any multiple of unit */
+	bool		(*fits) (const BfShape *shape);
+	/* NULL: any bits will do */
+	bool		(*validate) (const uint8_t *bits, const BfShape *shape);
 } BfLayout;
+
+/* Plain bits */
+extern bool bf_or_bits(uint8_t *into, const uint8_t *from,
+					   const BfShape *shape);
+extern bool bf_and_bits(uint8_t *into, const uint8_t *from,
+						const BfShape *shape);
+extern uint64_t bf_count_bits(const uint8_t *bits, const BfShape *shape);
 
 extern const BfLayout bf_layout_standard;
 extern const BfLayout bf_layout_blocked;
+extern const BfLayout bf_layout_counting;
+extern const BfLayout bf_layout_cuckoo;
 
 extern const BfLayout *bf_layout_by_id(unsigned id);
 extern const BfLayout *bf_layout_by_name(const char *name);
@@ -213,11 +244,16 @@ typedef struct BfHeader
 								 * functions */
 	uint64_t	capacity;		/* 0 = unsized */
 	double		fpr;
-	uint64_t	nset;			/* bits set */
+	uint64_t	nset;			/* bits set; counters that are not 0;
+								 * fingerprints held */
+	uint8_t		expansion;		/* 0 = of fixed size; else the shape and
+								 * capacity above are the first layer's */
+	uint8_t		nlayers;		/* 0 = no layers (yet) */
 	uint64_t	checksum;		/* XXH3-64 of the payload; 0 while empty */
 	uint8_t		key[BF_MAX_KEY];
 	const char *kind_name;		/* not terminated; points into the image or to
 								 * memory of the caller */
+	const uint8_t *layers;		/* nlayers entries of the image */
 } BfHeader;
 
 typedef struct BfFilter
@@ -235,6 +271,7 @@ extern BfStatus bf_header_init(BfHeader *h, const BfLayout *layout,
 							   BfHash hash, const uint8_t *key, size_t keylen,
 							   double capacity, double fpr, int nhashes,
 							   BfError *err);
+extern BfStatus bf_header_expand(BfHeader *h, int expansion, BfError *err);
 extern BfStatus bf_header_resize(BfHeader *h, double capacity, BfError *err);
 extern double bf_capacity_for(const BfLayout *layout, double bytes, double fpr);
 
@@ -267,6 +304,18 @@ extern BfStatus bf_validate(const uint8_t *image, size_t len, BfFilter *f,
 							BfError *err);
 extern void bf_write_header(const BfHeader *h, uint8_t *image);
 
+/*
+ * Scalable filters.  A layer is a filter of fixed size; bf_layer_header tells
+ * about the i'th, bf_open_layer opens it.  bf_plan_layer sizes the i'th that a
+ * filter is to get.
+ */
+extern void bf_layer_header(const BfHeader *h, unsigned i, BfHeader *layer);
+extern void bf_open_layer(const BfFilter *f, unsigned i, BfFilter *layer);
+extern BfStatus bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer,
+							  BfError *err);
+extern bool bf_layer_is_full(const BfHeader *layer);
+extern void bf_write_layer_entry(const BfHeader *layer, uint8_t *entry);
+
 /* Bring the payload's checksum up to date, before bf_write_header. */
 extern void bf_seal(BfFilter *f);
 
@@ -274,37 +323,32 @@ extern void bf_seal(BfFilter *f);
  * Operations
  * ------------------------------------------------------------------------
  */
+extern bool bf_test_layers(const BfFilter *f, BfDigest digest);
+
 static inline bool
 bf_test(const BfFilter *f, BfDigest digest)
 {
-	return f->bits != NULL &&
-		f->h.layout->test(f->bits, &f->h.shape, digest);
+	if (f->bits == NULL)
+		return false;
+	if (f->h.expansion != 0)
+		return bf_test_layers(f, digest);
+	return f->h.layout->test(f->bits, &f->h.shape, digest);
 }
 
-static inline uint32_t
-bf_add(BfFilter *f, BfDigest digest)
-{
-	uint32_t	fresh = f->h.layout->add(f->bits, &f->h.shape, digest);
-
-	f->h.nset += fresh;
-	return fresh;
-}
-
+/* The following four are for filters of fixed size, and layers. */
+extern BfStatus bf_add(BfFilter *f, BfDigest digest, BfError *err);
 /* Add without counting: any number of these, then bf_recount. */
-static inline void
-bf_add_many(BfFilter *f, const BfDigest *digests, uint32_t n)
-{
-	f->h.layout->add_many(f->bits, &f->h.shape, digests, n);
-}
-
+extern BfStatus bf_add_many(BfFilter *f, const BfDigest *digests, uint32_t n,
+							BfError *err);
+extern bool bf_remove(BfFilter *f, BfDigest digest);
 extern void bf_recount(BfFilter *f);
 
 /* Everything but kind and contents is the same?  err names what differs. */
 extern BfStatus bf_same_parameters(const BfHeader *a, const BfHeader *b,
 								   BfError *err);
 /* into |= from, into &= from: same shape, both with bits; counts anew. */
-extern void bf_or(BfFilter *into, const BfFilter *from);
-extern void bf_and(BfFilter *into, const BfFilter *from);
+extern BfStatus bf_unite(BfFilter *into, const BfFilter *from, BfError *err);
+extern void bf_intersect(BfFilter *into, const BfFilter *from);
 /* capacity and fpr of a combination of two filters */
 extern void bf_merge_design(BfHeader *into, const BfHeader *from);
 
@@ -324,6 +368,12 @@ extern double bf_design_fpr(const BfHeader *h);
 extern bool bf_overfilled(const BfHeader *h);
 
 /* Set bits of len bytes. */
+/* Fingerprints that fit. */
+extern double bf_cuckoo_slots(const BfShape *shape);
+
+extern void bf_counting_to_bits(const uint8_t *counters, const BfShape *shape,
+								uint8_t *bits);
+
 extern uint64_t bf_popcount(const uint8_t *bytes, size_t len);
 
 extern BfStatus bf_fail(BfError *err, BfStatus status, const char *fmt,...)

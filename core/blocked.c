@@ -266,14 +266,14 @@ set_positions(uint8_t *block, BfDigest digest, uint32_t k)
 		block[pos >> 3] |= (uint8_t) (1U << (pos & 7));
 }
 
-static uint32_t
+static int
 blocked_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 {
 	uint8_t    *block = bits + blocked_offset(shape, digest);
 	uint64_t	before = bf_popcount(block, BF_BLOCK_BITS / 8);
 
 	set_positions(block, digest, shape->nhashes);
-	return (uint32_t) (bf_popcount(block, BF_BLOCK_BITS / 8) - before);
+	return (int) (bf_popcount(block, BF_BLOCK_BITS / 8) - before);
 }
 
 static void
@@ -359,6 +359,7 @@ const BfLayout bf_layout_blocked = {
 	.name = "blocked",
 	.min_fpr = 1e-6,
 	.max_hashes = MAX_HASHES,
+	.takes_hashes = true,
 	.unit = BF_BLOCK_BITS,
 	.size = blocked_size,
 	.rate = blocked_rate,
@@ -370,4 +371,7 @@ const BfLayout bf_layout_blocked = {
 	.add_many = blocked_add_many,
 	.test = blocked_test,
 	.ranges = blocked_ranges,
+	.unite = bf_or_bits,
+	.intersect = bf_and_bits,
+	.recount = bf_count_bits,
 };

@@ -6,6 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bf.h"
@@ -48,53 +49,158 @@ bf_popcount(const uint8_t *bytes, size_t len)
 void
 bf_recount(BfFilter *f)
 {
-	f->h.nset = f->bits != NULL ? bf_popcount(f->bits, f->nbytes) : 0;
+	f->h.nset = f->bits != NULL ?
+		f->h.layout->recount(f->bits, &f->h.shape) : 0;
 }
 
-/*
- * Combine word by word, and count in the same pass.
+/* ------------------------------------------------------------------------
+ * For layouts whose payload is plain bits
+ * ------------------------------------------------------------------------
  */
-#define COMBINE(into, from, op) \
+
+/*
+ * Combine word by word.
+ */
+#define COMBINE(into, from, shape, op) \
 	do { \
-		uint8_t    *a_ = (into)->bits; \
-		const uint8_t *b_ = (from)->bits; \
-		size_t		left_ = (into)->nbytes; \
-		uint64_t	count_ = 0; \
+		size_t		len_ = (size_t) (shape)->nbits / 8; \
+		size_t		i_ = 0; \
 \
-		for (; left_ >= 8; a_ += 8, b_ += 8, left_ -= 8) \
+		for (; i_ + 8 <= len_; i_ += 8) \
 		{ \
 			uint64_t	x_, y_; \
 \
-			memcpy(&x_, a_, 8); \
-			memcpy(&y_, b_, 8); \
+			memcpy(&x_, (into) + i_, 8); \
+			memcpy(&y_, (from) + i_, 8); \
 			x_ op y_; \
-			memcpy(a_, &x_, 8); \
-			count_ += popcount64(x_); \
+			memcpy((into) + i_, &x_, 8); \
 		} \
-		for (size_t i_ = 0; i_ < left_; i_++) \
-		{ \
-			a_[i_] op b_[i_]; \
-			count_ += popcount64(a_[i_]); \
-		} \
-		(into)->h.nset = count_; \
+		for (; i_ < len_; i_++) \
+			(into)[i_] op (from)[i_]; \
 	} while (0)
 
-void
-bf_or(BfFilter *into, const BfFilter *from)
+bool
+bf_or_bits(uint8_t *into, const uint8_t *from, const BfShape *shape)
 {
-	COMBINE(into, from, |=);
+	COMBINE(into, from, shape, |=);
+	return true;
+}
+
+bool
+bf_and_bits(uint8_t *into, const uint8_t *from, const BfShape *shape)
+{
+	COMBINE(into, from, shape, &=);
+	return true;
+}
+
+uint64_t
+bf_count_bits(const uint8_t *bits, const BfShape *shape)
+{
+	return bf_popcount(bits, (size_t) shape->nbits / 8);
+}
+
+/* ------------------------------------------------------------------------
+ * Adding, removing, combining
+ * ------------------------------------------------------------------------
+ */
+static BfStatus
+fail_full(const BfHeader *h, BfError *err)
+{
+	if (h->nset >= h->capacity)
+		bf_fail(err, BF_FULL, "filter is full: it holds %llu elements, its capacity",
+				(unsigned long long) h->nset);
+	else
+		bf_fail(err, BF_FULL,
+				"no room for the element: the filter holds %llu elements, its capacity is %llu",
+				(unsigned long long) h->nset, (unsigned long long) h->capacity);
+	snprintf(err->hint, sizeof(err->hint),
+			 "A %s filter holds every copy of an element, of one at most 8: add DISTINCT values, or build the filter with a larger capacity.",
+			 h->layout->name);
+	return err->status;
+}
+
+BfStatus
+bf_add(BfFilter *f, BfDigest digest, BfError *err)
+{
+	int			fresh;
+
+	if (f->h.layout->bounded && f->h.nset >= f->h.capacity)
+		return fail_full(&f->h, err);
+	fresh = f->h.layout->add(f->bits, &f->h.shape, digest);
+	if (fresh < 0)
+		return fail_full(&f->h, err);
+	f->h.nset += (uint64_t) fresh;
+	return BF_OK;
+}
+
+BfStatus
+bf_add_many(BfFilter *f, const BfDigest *digests, uint32_t n, BfError *err)
+{
+	const BfLayout *layout = f->h.layout;
+
+	if (layout->add_many != NULL)
+	{
+		layout->add_many(f->bits, &f->h.shape, digests, n);
+		return BF_OK;
+	}
+	layout->prefetch(f->bits, &f->h.shape, digests, n);
+	for (uint32_t i = 0; i < n; i++)
+		if (bf_add(f, digests[i], err) != BF_OK)
+			return err->status;
+	return BF_OK;
+}
+
+/*
+ * False where the element was certainly not there.
+ */
+bool
+bf_remove(BfFilter *f, BfDigest digest)
+{
+	int			gone;
+
+	if (f->bits == NULL ||
+		!f->h.layout->test(f->bits, &f->h.shape, digest))
+		return false;
+	gone = f->h.layout->remove(f->bits, &f->h.shape, digest);
+	f->h.nset -= (uint64_t) gone;
+	return true;
+}
+
+BfStatus
+bf_unite(BfFilter *into, const BfFilter *from, BfError *err)
+{
+	bool		fits = !into->h.layout->bounded ||
+		into->h.nset + from->h.nset <= into->h.capacity;
+
+	if (fits)
+		fits = into->h.layout->unite(into->bits, from->bits, &into->h.shape);
+	if (!fits)
+	{
+		bf_fail(err, BF_FULL,
+				"the union of %llu and %llu elements does not fit into a filter of capacity %llu",
+				(unsigned long long) into->h.nset,
+				(unsigned long long) from->h.nset,
+				(unsigned long long) into->h.capacity);
+		snprintf(err->hint, sizeof(err->hint),
+				 "Build both filters with a capacity for all elements of both.");
+		return err->status;
+	}
+	bf_recount(into);
+	return BF_OK;
 }
 
 void
-bf_and(BfFilter *into, const BfFilter *from)
+bf_intersect(BfFilter *into, const BfFilter *from)
 {
-	COMBINE(into, from, &=);
+	(void) into->h.layout->intersect(into->bits, from->bits, &into->h.shape);
+	bf_recount(into);
 }
 
 bool
 bf_can_fold(const BfHeader *h)
 {
-	return h->shape.nbits / h->layout->unit % 2 == 0 && h->shape.nbits > 0;
+	return h->layout->fold != NULL && h->shape.nbits > 0 &&
+		h->shape.nbits / h->layout->unit % 2 == 0;
 }
 
 void
@@ -147,6 +253,9 @@ bf_same_parameters(const BfHeader *a, const BfHeader *b, BfError *err)
 	/* never print a key */
 	if (a->keylen != b->keylen || memcmp(a->key, b->key, a->keylen) != 0)
 		return bf_fail(err, BF_INCOMPATIBLE, "keys differ");
+	if (a->expansion != b->expansion)
+		return bf_fail(err, BF_INCOMPATIBLE, "expansions differ: %d and %d",
+					   a->expansion, b->expansion);
 	if (a->shape.nbits != b->shape.nbits)
 		return bf_fail(err, BF_INCOMPATIBLE,
 					   "sizes differ: %llu bits (capacity %llu, fpr %g) and %llu bits (capacity %llu, fpr %g)",
@@ -180,13 +289,39 @@ bf_merge_design(BfHeader *into, const BfHeader *from)
 double
 bf_cardinality(const BfHeader *h)
 {
-	return h->nset == 0 ? 0 : h->layout->count(&h->shape, h->nset);
+	double		n = 0;
+
+	if (h->expansion == 0)
+		return h->nset == 0 ? 0 : h->layout->count(&h->shape, h->nset);
+	for (unsigned i = 0; i < h->nlayers; i++)
+	{
+		BfHeader	layer;
+
+		bf_layer_header(h, i, &layer);
+		n += bf_cardinality(&layer);
+	}
+	return n;
 }
 
+/*
+ * Of layers: the chance that any of them lets a stranger pass.
+ */
 double
 bf_expected_fpr(const BfHeader *h)
 {
-	return h->layout->rate(&h->shape, bf_cardinality(h));
+	double		stopped = 1;
+
+	if (h->expansion == 0)
+		return h->nset == 0 ? 0 :
+			h->layout->rate(&h->shape, bf_cardinality(h));
+	for (unsigned i = 0; i < h->nlayers; i++)
+	{
+		BfHeader	layer;
+
+		bf_layer_header(h, i, &layer);
+		stopped *= 1 - bf_expected_fpr(&layer);
+	}
+	return 1 - stopped;
 }
 
 /*
@@ -196,7 +331,7 @@ bf_expected_fpr(const BfHeader *h)
 double
 bf_design_fpr(const BfHeader *h)
 {
-	if (!bf_is_sized(h))
+	if (!bf_is_sized(h) || h->expansion != 0)
 		return h->fpr;
 	return fmax(h->fpr, h->layout->rate(&h->shape, (double) h->capacity));
 }
@@ -210,11 +345,14 @@ bf_overfilled(const BfHeader *h)
 	double		at_capacity;
 	double		high;
 
-	if (h->nset == 0)
-		return false;
+	if (h->nset == 0 || h->layout->bounded)
+		return h->expansion != 0 &&
+			bf_expected_fpr(h) > 1.1 * bf_design_fpr(h);
 	expected = bf_expected_fpr(h);
 	if (expected <= 1.1 * bf_design_fpr(h))
 		return false;			/* most often the end of it */
+	if (h->expansion != 0)
+		return true;
 
 	/*
 	 * Five standard deviations: with three, one in thousands of exactly full

@@ -20,11 +20,16 @@
  *	28	8	target false-positive rate, IEEE double
  *	36	8	bits set
  *	44	1	flags: 1 = k was chosen by the caller, 2 = elements are not portable
- *	45	3	reserved, zero
+ *	45	1	expansion; 0 = of fixed size
+ *	46	1	number of layers
+ *	47	1	reserved, zero
  *	48	8	XXH3-64 of the payload (1 if that is 0); 0 = empty
  *	56	4	low half of XXH3-64 of the header, with these four bytes zero
- *	60		key, element kind's name, zeros up to the header's size
+ *	60		key, element kind's name, layers, zeros up to the header's size
  *			payload: m / 8 bytes, or none while the filter is empty
+ *
+ * A layer's entry: m (8), capacity (8), bits set (8), k (1), zeros (7).  With
+ * layers the payload is theirs, one behind the other.
  *
  * The 4-byte length word of a PostgreSQL value brings the header to a
  * multiple of 64, so that blocks are aligned with the value.
@@ -65,6 +70,8 @@ bf_fail(BfError *err, BfStatus status, const char *fmt,...)
 static const BfLayout *const layouts[] = {
 	&bf_layout_blocked,
 	&bf_layout_standard,
+	&bf_layout_counting,
+	&bf_layout_cuckoo,
 };
 
 const BfLayout *
@@ -158,6 +165,9 @@ bf_header_init(BfHeader *h, const BfLayout *layout, BfHash hash,
 		h->keylen = (uint8_t) keylen;
 		memcpy(h->key, key, keylen);
 	}
+	if (nhashes != 0 && !layout->takes_hashes)
+		return bf_fail(err, BF_BAD_PARAMETER,
+					   "layout %s takes no number of hashes", layout->name);
 	if (nhashes < 0 || nhashes > (int) layout->max_hashes)
 		return bf_fail(err, BF_BAD_PARAMETER,
 					   "hashes must be from 1 to %u for layout %s, not %d",
@@ -171,6 +181,28 @@ bf_header_init(BfHeader *h, const BfLayout *layout, BfHash hash,
 }
 
 /*
+ * Make an unsized header one of a scalable filter.
+ */
+BfStatus
+bf_header_expand(BfHeader *h, int expansion, BfError *err)
+{
+	if (expansion != 0 && h->layout->id == BF_COUNTING)
+	{
+		bf_fail(err, BF_BAD_PARAMETER, "layout %s takes no expansion",
+				h->layout->name);
+		snprintf(err->hint, sizeof(err->hint),
+				 "A filter that grows and forgets is layout => 'cuckoo' with expansion.");
+		return err->status;
+	}
+	if (expansion < 0 || expansion > BF_MAX_EXPANSION)
+		return bf_fail(err, BF_BAD_PARAMETER,
+					   "expansion must be from 1 to %d, or 0 for a filter of fixed size, not %d",
+					   BF_MAX_EXPANSION, expansion);
+	h->expansion = (uint8_t) expansion;
+	return BF_OK;
+}
+
+/*
  * Size an empty header for another capacity, all else kept.
  */
 BfStatus
@@ -180,6 +212,16 @@ bf_header_resize(BfHeader *h, double capacity, BfError *err)
 
 	if (check_capacity(capacity, err) != BF_OK)
 		return err->status;
+	if (h->expansion != 0)
+	{
+		BfHeader	layer;
+
+		h->capacity = (uint64_t) capacity;
+		if (bf_plan_layer(h, 0, &layer, err) != BF_OK)
+			return err->status;
+		h->shape = layer.shape;
+		return BF_OK;
+	}
 	h->layout->size(capacity, h->fpr, &shape);
 	if (shape.nbits > BF_MAX_BITS)
 	{
@@ -247,15 +289,31 @@ bf_capacity_for(const BfLayout *layout, double bytes, double fpr)
 size_t
 bf_header_size(const BfHeader *h)
 {
-	size_t		used = BF_FIXED_HEADER + (size_t) h->keylen + h->kind_name_len;
+	size_t		used = BF_FIXED_HEADER + (size_t) h->keylen +
+		h->kind_name_len + (size_t) h->nlayers * BF_LAYER_ENTRY;
 
 	return (used + 4 + 63) / 64 * 64 - 4;
+}
+
+/*
+ * Bytes of the payload that the filter has, not of that which it may get.
+ */
+static size_t
+present_payload(const BfHeader *h)
+{
+	size_t		size = 0;
+
+	if (h->expansion == 0)
+		return h->nset > 0 ? bf_payload_size(h) : 0;
+	for (unsigned i = 0; i < h->nlayers; i++)
+		size += (size_t) (bf_load64(h->layers + i * BF_LAYER_ENTRY) / 8);
+	return size;
 }
 
 size_t
 bf_image_size(const BfHeader *h)
 {
-	return bf_header_size(h) + (h->nset > 0 ? bf_payload_size(h) : 0);
+	return bf_header_size(h) + present_payload(h);
 }
 
 void
@@ -280,12 +338,47 @@ bf_write_header(const BfHeader *h, uint8_t *image)
 	bf_store64(image + 36, h->nset);
 	image[44] = (uint8_t) ((h->hashes_given ? FLAG_HASHES_GIVEN : 0) |
 						   (h->not_portable ? FLAG_NOT_PORTABLE : 0));
+	image[45] = h->expansion;
+	image[46] = h->nlayers;
 	bf_store64(image + 48, h->checksum);
 	memcpy(image + BF_FIXED_HEADER, h->key, h->keylen);
 	if (h->kind_name_len > 0)
 		memcpy(image + BF_FIXED_HEADER + h->keylen, h->kind_name,
 			   h->kind_name_len);
+	if (h->nlayers > 0)
+		memcpy(image + BF_FIXED_HEADER + h->keylen + h->kind_name_len,
+			   h->layers, (size_t) h->nlayers * BF_LAYER_ENTRY);
 	bf_store32(image + 56, (uint32_t) bf_checksum(image, size));
+}
+
+static bool
+shape_is_sound(const BfLayout *layout, const BfShape *shape)
+{
+	return shape->nbits > 0 && shape->nbits <= BF_MAX_BITS &&
+		shape->nbits % layout->unit == 0 &&
+		shape->nhashes > 0 && shape->nhashes <= layout->max_hashes &&
+		(layout->fits == NULL || layout->fits(shape));
+}
+
+static bool
+layers_are_sound(const BfHeader *h)
+{
+	uint64_t	nbits = 0;
+	uint64_t	nset = 0;
+
+	for (unsigned i = 0; i < h->nlayers; i++)
+	{
+		BfHeader	layer;
+
+		bf_layer_header(h, i, &layer);
+		if (!shape_is_sound(h->layout, &layer.shape) ||
+			layer.nset == 0 || layer.nset > layer.shape.nbits ||
+			layer.capacity == 0 || layer.capacity > BF_MAX_CAPACITY)
+			return false;
+		nbits += layer.shape.nbits;
+		nset += layer.nset;
+	}
+	return h->nlayers == 0 || (nbits <= BF_MAX_BITS && nset == h->nset);
 }
 
 /*
@@ -334,8 +427,16 @@ bf_open_header(const uint8_t *image, size_t have, size_t len, BfHeader *h,
 	h->nset = bf_load64(image + 36);
 	h->hashes_given = (image[44] & FLAG_HASHES_GIVEN) != 0;
 	h->not_portable = (image[44] & FLAG_NOT_PORTABLE) != 0;
+	h->expansion = image[45];
+	h->nlayers = image[46];
 	h->checksum = bf_load64(image + 48);
 
+	if (h->expansion > BF_MAX_EXPANSION || h->nlayers > BF_MAX_LAYERS ||
+		(h->expansion != 0 && h->layout->id == BF_COUNTING) ||
+		(h->nlayers > 0) != (h->expansion != 0 && h->nset > 0))
+		return bf_fail(err, BF_CORRUPT,
+					   "%d layers with expansion %d in a %s filter",
+					   h->nlayers, h->expansion, h->layout->name);
 	if (h->keylen > BF_MAX_KEY)
 		return bf_fail(err, BF_CORRUPT, "key of %d bytes, the limit is %d",
 					   h->keylen, BF_MAX_KEY);
@@ -347,37 +448,42 @@ bf_open_header(const uint8_t *image, size_t have, size_t len, BfHeader *h,
 		return bf_fail(err, BF_CORRUPT,
 					   "header of %zu bytes, its contents need %zu",
 					   header_size, bf_header_size(h));
-	if (h->shape.nbits > BF_MAX_BITS || h->shape.nbits % h->layout->unit != 0)
-		return bf_fail(err, BF_CORRUPT,
-					   "%llu bits, not a multiple of %llu up to %llu",
-					   (unsigned long long) h->shape.nbits,
-					   (unsigned long long) h->layout->unit,
-					   (unsigned long long) BF_MAX_BITS);
 	if ((h->shape.nbits == 0) != (h->capacity == 0) ||
 		h->capacity > BF_MAX_CAPACITY)
 		return bf_fail(err, BF_CORRUPT,
 					   "capacity %llu contradicts %llu bits",
 					   (unsigned long long) h->capacity,
 					   (unsigned long long) h->shape.nbits);
-	if (h->shape.nhashes > h->layout->max_hashes ||
-		(h->shape.nhashes == 0) !=
-		(h->shape.nbits == 0 && !h->hashes_given))
-		return bf_fail(err, BF_CORRUPT, "%u hashes in a %s filter of %llu bits",
-					   h->shape.nhashes, h->layout->name,
-					   (unsigned long long) h->shape.nbits);
-	if (h->nset > h->shape.nbits)
+	if (h->shape.nbits > BF_MAX_BITS || h->shape.nbits % h->layout->unit != 0)
+		return bf_fail(err, BF_CORRUPT,
+					   "%llu bits, not a multiple of %llu up to %llu",
+					   (unsigned long long) h->shape.nbits,
+					   (unsigned long long) h->layout->unit,
+					   (unsigned long long) BF_MAX_BITS);
+	if (h->nset > 0 && h->nlayers == 0 && h->nset > h->shape.nbits)
 		return bf_fail(err, BF_CORRUPT, "%llu bits set, of %llu",
 					   (unsigned long long) h->nset,
 					   (unsigned long long) h->shape.nbits);
-
-	payload = h->nset > 0 ? bf_payload_size(h) : 0;
-	if (len != header_size + payload)
-		return bf_fail(err, BF_CORRUPT, "filter has %zu bytes, its header says %zu",
-					   len, header_size + payload);
+	if (h->shape.nbits == 0 ?
+		(h->shape.nhashes != 0) != h->hashes_given ||
+		h->shape.nhashes > h->layout->max_hashes :
+		!shape_is_sound(h->layout, &h->shape))
+		return bf_fail(err, BF_CORRUPT, "%u hashes in a %s filter of %llu bits",
+					   h->shape.nhashes, h->layout->name,
+					   (unsigned long long) h->shape.nbits);
 	if (have < header_size)
 		return bf_fail(err, BF_CORRUPT, "header of %zu bytes, %zu are there",
 					   header_size, have);
+	h->layers = image + BF_FIXED_HEADER + h->keylen + h->kind_name_len;
+	if (!layers_are_sound(h))
+		return bf_fail(err, BF_CORRUPT,
+					   "the %d layers contradict each other or %llu bits set",
+					   h->nlayers, (unsigned long long) h->nset);
 
+	payload = present_payload(h);
+	if (len != header_size + payload)
+		return bf_fail(err, BF_CORRUPT, "filter has %zu bytes, its header says %zu",
+					   len, header_size + payload);
 	if (h->keylen > 0)
 		memcpy(h->key, image + BF_FIXED_HEADER, h->keylen);
 	h->kind_name = (const char *) image + BF_FIXED_HEADER + h->keylen;
@@ -412,11 +518,16 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 
 	if (image[44] & ~(FLAG_HASHES_GIVEN | FLAG_NOT_PORTABLE))
 		return bf_fail(err, BF_CORRUPT, "unknown flags %02x", image[44]);
-	for (int i = 45; i < 48; i++)
-		if (image[i] != 0)
-			return bf_fail(err, BF_CORRUPT, "reserved byte %d is %02x, not 00",
-						   i, image[i]);
-	used = BF_FIXED_HEADER + (size_t) h->keylen + h->kind_name_len;
+	if (image[47] != 0)
+		return bf_fail(err, BF_CORRUPT, "reserved byte 47 is %02x, not 00",
+					   image[47]);
+	for (size_t i = 0; i < (size_t) h->nlayers * BF_LAYER_ENTRY; i++)
+		if (i % BF_LAYER_ENTRY > 24 && h->layers[i] != 0)
+			return bf_fail(err, BF_CORRUPT,
+						   "reserved byte %zu of a layer is %02x, not 00",
+						   i % BF_LAYER_ENTRY, h->layers[i]);
+	used = BF_FIXED_HEADER + (size_t) h->keylen + h->kind_name_len +
+		(size_t) h->nlayers * BF_LAYER_ENTRY;
 	for (size_t i = used; i < bf_header_size(h); i++)
 		if (image[i] != 0)
 			return bf_fail(err, BF_CORRUPT,
@@ -451,12 +562,24 @@ bf_validate(const uint8_t *image, size_t len, BfFilter *f, BfError *err)
 					   "elements of kind %d are marked as not portable",
 					   h->kind);
 
-	nset = f->bits ? bf_popcount(f->bits, f->nbytes) : 0;
-	if (nset != h->nset)
-		return bf_fail(err, BF_CORRUPT,
-					   "%llu bits are set, the header says %llu",
-					   (unsigned long long) nset,
-					   (unsigned long long) h->nset);
+	for (unsigned i = 0; f->bits != NULL && i < (h->nlayers > 0 ? h->nlayers : 1); i++)
+	{
+		BfFilter	layer = *f;
+
+		if (h->nlayers > 0)
+			bf_open_layer(f, i, &layer);
+		if (h->layout->validate != NULL &&
+			!h->layout->validate(layer.bits, &layer.h.shape))
+			return bf_fail(err, BF_CORRUPT,
+						   "payload is not one of a %s filter",
+						   h->layout->name);
+		nset = h->layout->recount(layer.bits, &layer.h.shape);
+		if (nset != layer.h.nset)
+			return bf_fail(err, BF_CORRUPT,
+						   "%llu bits are set, the header says %llu",
+						   (unsigned long long) nset,
+						   (unsigned long long) layer.h.nset);
+	}
 	checksum = h->checksum;
 	bf_seal(f);
 	if (h->checksum != checksum)

@@ -20,6 +20,7 @@
 #include <math.h>
 
 #include "bf.h"
+#include "positions.h"
 
 /* Below this n, or below this p, the excess of double hashing is sized for. */
 #define SMALL_N		5000
@@ -39,8 +40,8 @@ standard_excess(double m, double n)
 	return 16.0 * n / (m * m);
 }
 
-static void
-standard_size(double n, double p, BfShape *shape)
+void
+bf_standard_size(double n, double p, BfShape *shape)
 {
 	double		bytes = ceil(ceil(-n * log(p) / (LN2 * LN2)) / 8);
 	double		k;
@@ -85,8 +86,8 @@ standard_size(double n, double p, BfShape *shape)
 		shape->nhashes = (uint32_t) k;
 }
 
-static double
-standard_rate(const BfShape *shape, double n)
+double
+bf_standard_rate(const BfShape *shape, double n)
 {
 	double		m = (double) shape->nbits;
 
@@ -101,8 +102,8 @@ standard_rate(const BfShape *shape, double n)
 /*
  * Bins occupied by kn balls thrown into m bins.
  */
-static double
-standard_expected_set(const BfShape *shape, double n, double *variance)
+double
+bf_standard_expected_set(const BfShape *shape, double n, double *variance)
 {
 	double		m = (double) shape->nbits;
 	double		load = shape->nhashes * n / m;
@@ -117,8 +118,8 @@ standard_expected_set(const BfShape *shape, double n, double *variance)
  * fingerprint similarity measures to improve chemical retrieval", J. Chem.
  * Inf. Model. 47 (3), 2007, equation 5.
  */
-static double
-standard_count(const BfShape *shape, uint64_t nset)
+double
+bf_standard_count(const BfShape *shape, uint64_t nset)
 {
 	double		m = (double) shape->nbits;
 
@@ -127,26 +128,16 @@ standard_count(const BfShape *shape, uint64_t nset)
 	return -m / shape->nhashes * log1p(-(double) nset / m);
 }
 
-/*
- * Walk the k positions.  h1 and h2 are reduced first, so that no sum can
- * wrap around: (h1 + i * h2) mod m over the integers.
- */
-#define FOR_EACH_POSITION(shape, digest, pos) \
-	for (uint64_t m_ = (shape)->nbits, pos = (digest).h1 % m_, \
-		 step_ = ((digest).h2 | 1) % m_, left_ = (shape)->nhashes; \
-		 left_ > 0; \
-		 left_--, pos += step_, pos -= pos >= m_ ? m_ : 0)
-
-static uint32_t
+static int
 standard_add(uint8_t *bits, const BfShape *shape, BfDigest digest)
 {
-	uint32_t	fresh = 0;
+	int			fresh = 0;
 
-	FOR_EACH_POSITION(shape, digest, pos)
+	FOR_EACH_POSITION(shape->nbits, shape->nhashes, digest, pos)
 	{
 		uint8_t		old = bits[pos >> 3];
 
-		fresh += ((uint32_t) old >> (pos & 7) & 1) ^ 1;
+		fresh += (old >> (pos & 7) & 1) ^ 1;
 		bits[pos >> 3] = (uint8_t) (old | 1U << (pos & 7));
 	}
 	return fresh;
@@ -157,7 +148,7 @@ standard_prefetch(const uint8_t *bits, const BfShape *shape,
 				  const BfDigest *digests, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		FOR_EACH_POSITION(shape, digests[i], pos)
+		FOR_EACH_POSITION(shape->nbits, shape->nhashes, digests[i], pos)
 			__builtin_prefetch(bits + (pos >> 3), 1);
 }
 
@@ -170,14 +161,14 @@ standard_add_many(uint8_t *bits, const BfShape *shape,
 
 	standard_prefetch(bits, &s, digests, n);
 	for (uint32_t i = 0; i < n; i++)
-		FOR_EACH_POSITION(&s, digests[i], pos)
+		FOR_EACH_POSITION(s.nbits, s.nhashes, digests[i], pos)
 			bits[pos >> 3] |= (uint8_t) (1U << (pos & 7));
 }
 
 static bool
 standard_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
 {
-	FOR_EACH_POSITION(shape, digest, pos)
+	FOR_EACH_POSITION(shape->nbits, shape->nhashes, digest, pos)
 	{
 		if (!(bits[pos >> 3] >> (pos & 7) & 1))
 			return false;
@@ -197,16 +188,16 @@ standard_fold(uint8_t *bits, const BfShape *shape)
 		bits[i] |= bits[half + i];
 }
 
-static uint32_t
-standard_ranges(const BfShape *shape, BfDigest digest,
-				BfRange ranges[BF_MAX_RANGES])
+uint32_t
+bf_position_ranges(uint64_t m, uint32_t k, BfDigest digest,
+				   uint32_t per_byte, BfRange ranges[BF_MAX_RANGES])
 {
 	uint32_t	n = 0;
 
 	/* insertion sort: k is small */
-	FOR_EACH_POSITION(shape, digest, pos)
+	FOR_EACH_POSITION(m, k, digest, pos)
 	{
-		uint64_t	byte = pos >> 3;
+		uint64_t	byte = pos / per_byte;
 		uint32_t	i = n;
 
 		while (i > 0 && ranges[i - 1].offset > byte)
@@ -222,20 +213,31 @@ standard_ranges(const BfShape *shape, BfDigest digest,
 	return n;
 }
 
+static uint32_t
+standard_ranges(const BfShape *shape, BfDigest digest,
+				BfRange ranges[BF_MAX_RANGES])
+{
+	return bf_position_ranges(shape->nbits, shape->nhashes, digest, 8, ranges);
+}
+
 const BfLayout bf_layout_standard = {
 	.id = BF_STANDARD,
 	.name = "standard",
 	.min_fpr = 1e-6,
 	.max_hashes = 64,
+	.takes_hashes = true,
 	.unit = 8,
-	.size = standard_size,
-	.rate = standard_rate,
-	.expected_set = standard_expected_set,
+	.size = bf_standard_size,
+	.rate = bf_standard_rate,
+	.expected_set = bf_standard_expected_set,
 	.fold = standard_fold,
-	.count = standard_count,
+	.count = bf_standard_count,
 	.add = standard_add,
 	.prefetch = standard_prefetch,
 	.add_many = standard_add_many,
 	.test = standard_test,
 	.ranges = standard_ranges,
+	.unite = bf_or_bits,
+	.intersect = bf_and_bits,
+	.recount = bf_count_bits,
 };

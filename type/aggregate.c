@@ -49,8 +49,12 @@ typedef struct BfAggState
 {
 	uint64		design;			/* the call site's design that it has */
 	const BfHeader *header;		/* that design, with the elements' kind */
-	BfCollection *collection;	/* NULL: the size is known */
-	BfBuild    *b;				/* NULL: it is not */
+
+	/* one of these */
+	BfBuild    *b;				/* of known size */
+	BfCollection *collection;	/* to be sized, or layered, at the end */
+	BfGrowing  *growing;		/* a union of scalable filters */
+
 	int			nqueued;
 	BfDigest   *queue;			/* of BF_BATCH; NULL while all is small */
 } BfAggState;
@@ -119,7 +123,7 @@ make_collecting_state(MemoryContext context, const BfHeader *header)
 {
 	BfAggState *state = MemoryContextAllocZero(context, sizeof(BfAggState));
 
-	state->collection = bf_collect_create(context);
+	state->collection = bf_collect_create(header, context);
 	state->header = header;
 	return state;
 }
@@ -142,6 +146,7 @@ static void
 flush_queue(BfAggState *state)
 {
 	int			n = state->nqueued;
+	BfError		err;
 
 	state->nqueued = 0;
 	if (n == 0)
@@ -149,7 +154,7 @@ flush_queue(BfAggState *state)
 	if (state->collection != NULL)
 		bf_collect_add(state->collection, state->header, state->queue, n);
 	else
-		bf_add_many(&state->b->f, state->queue, n);
+		bf_must(bf_add_many(&state->b->f, state->queue, n, &err), &err);
 }
 
 /*
@@ -218,8 +223,11 @@ new_design(BfAggSite *site, Datum value)
 static bool
 is_empty(const BfAggState *state)
 {
-	return state->collection != NULL ?
-		bf_collect_is_empty(state->collection) : state->b->f.bits == NULL;
+	if (state->collection != NULL)
+		return bf_collect_is_empty(state->collection);
+	if (state->growing != NULL)
+		return state->growing->nlayers == 0;
+	return state->b->f.bits == NULL;
 }
 
 /*
@@ -296,12 +304,13 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 {
 	BfAggState *state;
 	BfDigest	digest;
+	BfError		err;
 
 	if (unlikely(PG_ARGISNULL(0)))
 	{
 		MemoryContext context = agg_context(fcinfo);
 
-		if (bf_is_sized(&site->header))
+		if (bf_is_sized(&site->header) && site->header.expansion == 0)
 			state = make_state(context, &site->header);
 		else
 			state = make_collecting_state(context, site->design == 1 ?
@@ -353,7 +362,7 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 	else if (state->collection != NULL)
 		bf_collect_add(state->collection, state->header, &digest, 1);
 	else
-		bf_add_many(&state->b->f, &digest, 1);
+		bf_must(bf_add_many(&state->b->f, &digest, 1, &err), &err);
 	PG_RETURN_POINTER(state);
 }
 
@@ -455,52 +464,133 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
  * bloom_union_agg, bloom_intersect_agg
  * ------------------------------------------------------------------------
  */
+static BfAggState *
+make_growing_state(MemoryContext context, const BfHeader *h)
+{
+	BfAggState *state = MemoryContextAllocZero(context, sizeof(BfAggState));
+
+	state->growing = MemoryContextAlloc(context, sizeof(BfGrowing));
+	bf_grow_init(state->growing, h, context);
+	state->header = &state->growing->h;
+	return state;
+}
+
+/*
+ * Unite a state, or NULL, and a filter, or intersect them.
+ */
+static BfAggState *
+merge_filter(BfAggState *state, const BfFilter *f, bool intersect,
+			 MemoryContext context)
+{
+	if (intersect)
+		bf_check_intersectable(&f->h);
+
+	/* an unsized filter is the identity of union */
+	if (state == NULL || (!intersect && !bf_is_sized(state->header)))
+	{
+		if (f->h.expansion != 0)
+		{
+			state = make_growing_state(context, &f->h);
+			bf_grow_append(state->growing, f);
+		}
+		else
+		{
+			state = make_state(context, &f->h);
+			bf_build_union(state->b, f);
+		}
+		return state;
+	}
+
+	bf_check_combinable(state->header, &f->h);
+	if (intersect)
+		bf_build_intersect(state->b, f);
+	else if (!bf_is_sized(&f->h))
+		return state;
+	else if (state->growing != NULL)
+	{
+		bf_grow_append(state->growing, f);
+		bf_merge_design(&state->growing->h, &f->h);
+	}
+	else
+		bf_build_union(state->b, f);
+	return state;
+}
+
 static Datum
-merge_trans(FunctionCallInfo fcinfo,
-			void (*merge) (BfBuild *b, const BfFilter *from))
+merge_trans(FunctionCallInfo fcinfo, bool intersect)
 {
 	MemoryContext context = agg_context(fcinfo);
 	BfAggState *state = PG_ARGISNULL(0) ? NULL :
 		(BfAggState *) PG_GETARG_POINTER(0);
 	BfFilter	f;
 
-	if (PG_ARGISNULL(1))
+	if (!PG_ARGISNULL(1))
 	{
-		if (state == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(state);
+		bf_open_value(PG_GETARG_BLOOM(1), &f);
+		state = merge_filter(state, &f, intersect, context);
 	}
-
-	bf_open_value(PG_GETARG_BLOOM(1), &f);
 	if (state == NULL)
-	{
-		state = make_state(context, &f.h);
-		bf_build_union(state->b, &f);
-	}
-	else
-		merge(state->b, &f);
+		PG_RETURN_NULL();
 	PG_RETURN_POINTER(state);
 }
 
 Datum
 bf_sql_union_agg_trans(PG_FUNCTION_ARGS)
 {
-	return merge_trans(fcinfo, bf_build_union);
+	return merge_trans(fcinfo, false);
 }
 
 Datum
 bf_sql_intersect_agg_trans(PG_FUNCTION_ARGS)
 {
-	return merge_trans(fcinfo, bf_build_intersect);
+	return merge_trans(fcinfo, true);
 }
 
 /* ------------------------------------------------------------------------
  * Parallel aggregation
  * ------------------------------------------------------------------------
  */
+
+/*
+ * Bring two collections of digests together.
+ */
+static BfAggState *
+combine_collections(BfAggState *left, BfAggState *right,
+					MemoryContext context)
+{
+	if (left == NULL)
+		left = make_collecting_state(context,
+									 copy_header(context, right->header));
+	else
+	{
+		check_design(left->header, right->header);
+		if (bf_collect_is_empty(left->collection))
+			left->header = copy_header(context, right->header);
+		else if (!bf_collect_is_empty(right->collection) &&
+				 !bf_same_kind(left->header, right->header))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATATYPE_MISMATCH),
+					 errmsg("elements of one filter must be of one kind"),
+					 errdetail("There are %s and %s.",
+							   bf_kind_display(left->header),
+							   bf_kind_display(right->header))));
+	}
+	bf_collect_merge(left->collection, right->collection, left->header);
+	return left;
+}
+
+/* A state without a collection as a filter. */
+static void
+open_state(BfAggState *state, BfFilter *f)
+{
+	if (state->growing != NULL)
+		bf_open_value(bf_grow_result(state->growing), f);
+	else
+		*f = state->b->f;
+}
+
 static Datum
-agg_combine(FunctionCallInfo fcinfo,
-			void (*merge) (BfBuild *b, const BfFilter *from))
+agg_combine(FunctionCallInfo fcinfo, bool intersect)
 {
 	MemoryContext context = agg_context(fcinfo);
 	BfAggState *left = PG_ARGISNULL(0) ? NULL :
@@ -508,58 +598,36 @@ agg_combine(FunctionCallInfo fcinfo,
 	BfAggState *right = PG_ARGISNULL(1) ? NULL :
 		(BfAggState *) PG_GETARG_POINTER(1);
 
-	if (right == NULL)
-	{
-		if (left == NULL)
-			PG_RETURN_NULL();
-		PG_RETURN_POINTER(left);
-	}
-	finish_adding(right);
 	if (left != NULL)
 		finish_adding(left);
-	if (right->collection != NULL)
+	if (right != NULL)
 	{
-		if (left == NULL)
-			left = make_collecting_state(context,
-										 copy_header(context, right->header));
+		finish_adding(right);
+		if (right->collection != NULL)
+			left = combine_collections(left, right, context);
 		else
 		{
-			check_design(left->header, right->header);
-			if (bf_collect_is_empty(left->collection))
-				left->header = copy_header(context, right->header);
-			else if (!bf_collect_is_empty(right->collection) &&
-					 !bf_same_kind(left->header, right->header))
-				ereport(ERROR,
-						(errcode(ERRCODE_DATATYPE_MISMATCH),
-						 errmsg("elements of one filter must be of one kind"),
-						 errdetail("There are %s and %s.",
-								   bf_kind_display(left->header),
-								   bf_kind_display(right->header))));
-		}
-		bf_collect_merge(left->collection, right->collection, left->header);
-		PG_RETURN_POINTER(left);
-	}
+			BfFilter	f;
 
-	if (left == NULL)
-	{
-		left = make_state(context, &right->b->f.h);
-		bf_build_union(left->b, &right->b->f);
+			open_state(right, &f);
+			left = merge_filter(left, &f, intersect, context);
+		}
 	}
-	else
-		merge(left->b, &right->b->f);
+	if (left == NULL)
+		PG_RETURN_NULL();
 	PG_RETURN_POINTER(left);
 }
 
 Datum
 bf_sql_agg_combine(PG_FUNCTION_ARGS)
 {
-	return agg_combine(fcinfo, bf_build_union);
+	return agg_combine(fcinfo, false);
 }
 
 Datum
 bf_sql_intersect_agg_combine(PG_FUNCTION_ARGS)
 {
-	return agg_combine(fcinfo, bf_build_intersect);
+	return agg_combine(fcinfo, true);
 }
 
 /*
@@ -577,7 +645,9 @@ bf_sql_agg_serial(PG_FUNCTION_ARGS)
 
 	(void) agg_context(fcinfo);
 	finish_adding(state);
-	if (state->collection == NULL)
+	if (state->growing != NULL)
+		PG_RETURN_BYTEA_P(bf_grow_result(state->growing));
+	if (state->b != NULL)
 		PG_RETURN_BYTEA_P(bf_build_copy(state->b));
 
 	design.kind = BF_KIND_NONE;
@@ -647,7 +717,6 @@ bf_sql_agg_deserial(PG_FUNCTION_ARGS)
 	bytea	   *value = PG_GETARG_BYTEA_PP(0);
 	const uint8 *bytes = (const uint8 *) VARDATA_ANY(value);
 	Size		len = VARSIZE_ANY_EXHDR(value);
-	BfAggState *state;
 	BfFilter	f;
 	BfError		err;
 
@@ -657,9 +726,7 @@ bf_sql_agg_deserial(PG_FUNCTION_ARGS)
 
 	if (bf_validate(bytes, len, &f, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
-	state = make_state(CurrentMemoryContext, &f.h);
-	bf_build_union(state->b, &f);
-	PG_RETURN_POINTER(state);
+	PG_RETURN_POINTER(merge_filter(NULL, &f, false, CurrentMemoryContext));
 }
 
 /* ------------------------------------------------------------------------
@@ -673,9 +740,15 @@ bf_sql_agg_deserial(PG_FUNCTION_ARGS)
 static Datum
 agg_final(BfAggState *state)
 {
+	BloomFilter *result;
+	BfFilter	f;
+
 	finish_adding(state);
-	bf_warn_overfilled(&state->b->f.h);
-	PG_RETURN_POINTER(bf_build_copy(state->b));
+	result = state->growing != NULL ? bf_grow_result(state->growing) :
+		bf_build_copy(state->b);
+	bf_open_value(result, &f);
+	bf_warn_overfilled(&f.h);
+	PG_RETURN_POINTER(result);
 }
 
 /*

@@ -17,7 +17,11 @@
  * element that the filter seems to have already is dropped: its bits are set,
  * and stay set under every later fold.
  *
- * Why not a second pass over the file alone?  Because the file would have to
+ * Filters whose elements are not a set (counting, cuckoo), and filters that
+ * grow by layers, cannot be folded.  For them past memory all digests go to
+ * the file, and the filter is made from it at the end.
+ *
+ * Why not always a second pass over the file alone?  Because the file would have to
  * hold every duplicate, and because a worker of a parallel plan must hand over
  * something small: it hands over the filter, made large enough for the keys of
  * all workers together.
@@ -53,17 +57,39 @@ typedef struct BfLarge
 struct BfCollection
 {
 	MemoryContext context;
+	bool		keeps_copies;	/* the slots are a list, however many */
+	bool		has_zero;		/* the digest {0, 0} was added to a table */
 	uint32		n;				/* digests in slots, less the zero digest */
 	uint32		nslots;			/* a power of two; up to LIST_SIZE, a list */
 	BfDigest   *slots;			/* of a table, {0, 0} is a free slot */
-	bool		has_zero;		/* the digest {0, 0} was added */
-	BfLarge    *large;			/* past memory; there are no slots then */
+
+	/* past memory there are no slots, but one of these */
+	BfLarge    *large;
+	BufFile    *file;
+	uint64		nfile;			/* digests in the file */
 };
 
+static inline bool
+is_list(const BfCollection *c)
+{
+	return c->keeps_copies || c->nslots <= LIST_SIZE;
+}
+
 static void start_large(BfCollection *c, const BfHeader *design);
+static void start_file(BfCollection *c, const BfHeader *design);
+static void add_to_file(BfCollection *c, const BfDigest *digests, uint32 n);
+
+static void
+rewind_file(BufFile *file)
+{
+	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of an aggregate")));
+}
 
 /*
- * Call add for all digests in the slots, some at a time.
+ * Call add for all digests, some at a time.
  */
 static void
 for_each_batch(const BfCollection *c,
@@ -72,13 +98,33 @@ for_each_batch(const BfCollection *c,
 {
 	BfDigest	batch[BF_BATCH];
 	uint32		n = 0;
-	uint32		end = c->nslots <= LIST_SIZE ? c->n : c->nslots;
+	uint32		end = is_list(c) ? c->n : c->nslots;
+
+	if (c->file != NULL)
+	{
+		int			fileno;
+		off_t		offset;
+		Size		nread;
+
+		BufFileTell(c->file, &fileno, &offset);
+		rewind_file(c->file);
+		while ((nread = BufFileRead(c->file, batch, sizeof(batch))) > 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			add(arg, batch, nread / sizeof(BfDigest));
+		}
+		if (BufFileSeek(c->file, fileno, offset, SEEK_SET) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not seek in temporary file of an aggregate")));
+		return;
+	}
 
 	if (c->has_zero)
 		batch[n++] = (BfDigest) {0, 0};
 	for (uint32 i = 0; i < end; i++)
 	{
-		if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
+		if (!c->keeps_copies && c->slots[i].h1 == 0 && c->slots[i].h2 == 0)
 			continue;
 		batch[n++] = c->slots[i];
 		if (n == BF_BATCH)
@@ -107,30 +153,34 @@ add_to_target(void *arg, const BfDigest *digests, uint32 n)
 }
 
 BfCollection *
-bf_collect_create(MemoryContext context)
+bf_collect_create(const BfHeader *design, MemoryContext context)
 {
 	BfCollection *c = MemoryContextAllocZero(context, sizeof(BfCollection));
 
 	c->context = context;
+	c->keeps_copies = design->layout->multiset;
 	return c;
 }
 
 bool
 bf_collect_is_empty(const BfCollection *c)
 {
-	return c->n == 0 && !c->has_zero && c->large == NULL;
+	return c->n == 0 && !c->has_zero && c->large == NULL && c->file == NULL;
 }
 
 bool
 bf_collect_has_file(const BfCollection *c)
 {
-	return c->large != NULL && c->large->file != NULL;
+	return c->file != NULL || (c->large != NULL && c->large->file != NULL);
 }
 
 void
 bf_collect_close(BfCollection *c)
 {
-	if (bf_collect_has_file(c))
+	if (c->file != NULL)
+		BufFileClose(c->file);
+	c->file = NULL;
+	if (c->large != NULL && c->large->file != NULL)
 	{
 		BufFileClose(c->large->file);
 		c->large->file = NULL;
@@ -171,11 +221,12 @@ grow(BfCollection *c)
 		(Size) nslots * sizeof(BfDigest) > get_hash_memory_limit())
 		return false;
 
-	if (nslots <= LIST_SIZE)
+	if (c->keeps_copies || nslots <= LIST_SIZE)
 	{
-		slots = MemoryContextAlloc(c->context, nslots * sizeof(BfDigest));
+		slots = MemoryContextAllocHuge(c->context,
+									   (Size) nslots * sizeof(BfDigest));
 		if (c->n > 0)
-			memcpy(slots, c->slots, c->n * sizeof(BfDigest));
+			memcpy(slots, c->slots, (Size) c->n * sizeof(BfDigest));
 	}
 	else
 	{
@@ -202,6 +253,17 @@ add_to_slots(BfCollection *c, const BfHeader *design, BfDigest digest)
 {
 	BfDigest   *slot;
 
+	if (c->keeps_copies)
+	{
+		if (c->n < c->nslots || grow(c))
+			c->slots[c->n++] = digest;
+		else
+		{
+			start_file(c, design);
+			add_to_file(c, &digest, 1);
+		}
+		return;
+	}
 	if (unlikely(digest.h1 == 0 && digest.h2 == 0))
 	{
 		c->has_zero = true;
@@ -227,7 +289,12 @@ add_to_slots(BfCollection *c, const BfHeader *design, BfDigest digest)
 	*slot = digest;
 	c->n++;
 	if (c->n > c->nslots / 4 * 3 && !grow(c))
-		start_large(c, design);
+	{
+		if (design->expansion != 0)
+			start_file(c, design);
+		else
+			start_large(c, design);
+	}
 }
 
 /* ------------------------------------------------------------------------
@@ -251,7 +318,7 @@ add_to_large(BfLarge *large, const BfDigest *digests, uint32 n)
 	{
 		if (f->h.layout->test(f->bits, &f->h.shape, digests[i]))
 			continue;
-		bf_add_many(f, &digests[i], 1);
+		f->h.layout->add_many(f->bits, &f->h.shape, &digests[i], 1);
 		fresh[nfresh++] = digests[i];
 	}
 	if (large->file != NULL && nfresh > 0)
@@ -292,10 +359,7 @@ refill(BfLarge *large, uint64 nunits, const BfHeader *design)
 
 	make_large_filter(large, nunits, design);
 	BufFileTell(file, &fileno, &offset);
-	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not rewind temporary file of an aggregate")));
+	rewind_file(file);
 	large->file = NULL;			/* what is read is there already */
 	while ((nread = BufFileRead(file, batch, sizeof(batch))) > 0)
 	{
@@ -388,6 +452,32 @@ start_large(BfCollection *c, const BfHeader *design)
 	pfree(digests.slots);
 }
 
+static void
+add_to_file(BfCollection *c, const BfDigest *digests, uint32 n)
+{
+	BufFileWrite(c->file, (void *) digests, n * sizeof(BfDigest));
+	c->nfile += n;
+}
+
+/*
+ * From slots to a file.
+ */
+static void
+start_file(BfCollection *c, const BfHeader *design)
+{
+	BfCollection digests = *c;
+	BfTarget	target = {c, design};
+	MemoryContext old = MemoryContextSwitchTo(c->context);
+
+	c->file = BufFileCreateTemp(false);
+	MemoryContextSwitchTo(old);
+	c->slots = NULL;
+	c->n = c->nslots = 0;
+	c->has_zero = false;
+	for_each_batch(&digests, add_to_target, &target);
+	pfree(digests.slots);
+}
+
 /*
  * How often can a filter with so many elements be halved?
  */
@@ -418,7 +508,7 @@ count_folds(const BfHeader *h, double n)
 bool
 bf_collect_wants_batches(const BfCollection *c)
 {
-	return c->nslots >= BATCHES_FROM || c->large != NULL;
+	return c->nslots >= BATCHES_FROM || c->large != NULL || c->file != NULL;
 }
 
 /*
@@ -430,14 +520,18 @@ bf_collect_add(BfCollection *c, const BfHeader *design,
 {
 	uint32		i = 0;
 
-	if (c->nslots >= BATCHES_FROM)
+	if (c->nslots >= BATCHES_FROM && !c->keeps_copies)
 		for (uint32 j = 0; j < n; j++)
 			__builtin_prefetch(&c->slots[(uint32) digests[j].h1 &
 										 (c->nslots - 1)], 1);
-	/* the collection may become large on the way */
-	for (; i < n && c->large == NULL; i++)
+	/* the memory may become too small on the way */
+	for (; i < n && c->large == NULL && c->file == NULL; i++)
 		add_to_slots(c, design, digests[i]);
-	if (i < n)
+	if (i == n)
+		return;
+	if (c->file != NULL)
+		add_to_file(c, digests + i, n - i);
+	else
 		add_batch(c, design, digests + i, n - i);
 }
 
@@ -450,12 +544,13 @@ merge_large(BfLarge *into, BfLarge *from)
 {
 	BfFilter   *a = &into->b.f;
 	BfFilter   *b = &from->b.f;
+	BfError		err;
 
 	while (a->h.shape.nbits > b->h.shape.nbits)
 		bf_fold(a);
 	while (b->h.shape.nbits > a->h.shape.nbits)
 		bf_fold(b);
-	bf_or(a, b);
+	bf_must(bf_unite(a, b, &err), &err);
 	into->nelements = (uint64) fmin(bf_cardinality(&a->h), 1e15);
 	into->capacity = (uint64) bf_max_elements(&a->h);
 }
@@ -499,6 +594,7 @@ bf_collect_merge(BfCollection *into, BfCollection *from,
 	target.collection = into;
 	target.design = design;
 	for_each_batch(from, add_to_target, &target);
+	bf_collect_close(from);
 }
 
 /* ------------------------------------------------------------------------
@@ -571,7 +667,7 @@ BfCollection *
 bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
 					   MemoryContext context)
 {
-	BfCollection *c = bf_collect_create(context);
+	BfCollection *c = bf_collect_create(design, context);
 	BfFilter	f;
 	BfError		err;
 
@@ -638,7 +734,24 @@ size_for(BfHeader *h, uint64 n, BfSizeMemo *memo)
 static void
 add_to_filter(void *arg, const BfDigest *digests, uint32 n)
 {
-	bf_add_many((BfFilter *) arg, digests, n);
+	BfError		err;
+
+	bf_must(bf_add_many((BfFilter *) arg, digests, n, &err), &err);
+}
+
+typedef struct BfGrowTarget
+{
+	BfGrowing	g;
+	const BfHeader *kind;
+} BfGrowTarget;
+
+static void
+add_to_growing(void *arg, const BfDigest *digests, uint32 n)
+{
+	BfGrowTarget *target = arg;
+
+	for (uint32 i = 0; i < n; i++)
+		(void) bf_grow_add(&target->g, target->kind, digests[i]);
 }
 
 /*
@@ -649,6 +762,8 @@ bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
 {
 	BfHeader	h = *design;
 	BfBuild		b;
+	BfError		err;
+	uint64		n;
 
 	if (c->large != NULL)
 	{
@@ -664,7 +779,20 @@ bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
 		return bf_build_result(&b);
 	}
 
-	size_for(&h, (uint64) c->n + c->has_zero, memo);
+	n = c->file != NULL ? c->nfile : (uint64) c->n + c->has_zero;
+	if (h.expansion != 0)
+	{
+		BfGrowTarget target;
+
+		if (!bf_is_sized(&h))
+			bf_must(bf_header_resize(&h, n, &err), &err);
+		bf_grow_init(&target.g, &h, CurrentMemoryContext);
+		target.kind = design;
+		for_each_batch(c, add_to_growing, &target);
+		return bf_grow_result(&target.g);
+	}
+
+	size_for(&h, n, memo);
 	bf_build_init(&b, &h, CurrentMemoryContext, false);
 	bf_build_start(&b, design);
 	for_each_batch(c, add_to_filter, &b.f);

@@ -22,7 +22,8 @@ typedef struct BfSizeMemo
 	BfShape		shapes[257];	/* by n; nbits 0 = not yet known */
 } BfSizeMemo;
 
-extern BfCollection *bf_collect_create(MemoryContext context);
+extern BfCollection *bf_collect_create(const BfHeader *design,
+									   MemoryContext context);
 extern void bf_collect_add(BfCollection *c, const BfHeader *design,
 						   const BfDigest *digests, uint32 n);
 extern bool bf_collect_wants_batches(const BfCollection *c);

@@ -18,6 +18,9 @@ PG_FUNCTION_INFO_V1(bf_sql_sizing);
 PG_FUNCTION_INFO_V1(bf_sql_capacity);
 PG_FUNCTION_INFO_V1(bf_sql_hash);
 
+/* The cuckoo layout's */
+#define LOWEST_FPR	1e-8
+
 const BfLayout *
 bf_layout_arg(const char *name)
 {
@@ -72,12 +75,6 @@ bf_sql_construct(PG_FUNCTION_ARGS)
 		layout = bf_layout_arg(text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	if (!PG_ARGISNULL(3))
 		hash = bf_hash_arg(text_to_cstring(PG_GETARG_TEXT_PP(3)));
-	if (expansion != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("expansion %d is not supported by layout %s", expansion,
-						layout->name),
-				 errhint("Size the filter for all elements that it will hold.")));
 	if (!PG_ARGISNULL(6) && hashes == 0)	/* to the core, the default */
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -87,7 +84,8 @@ bf_sql_construct(PG_FUNCTION_ARGS)
 	if (bf_header_init(&h, layout, hash,
 					   key ? (const uint8 *) VARDATA_ANY(key) : NULL,
 					   key ? VARSIZE_ANY_EXHDR(key) : 0,
-					   0, fpr, hashes, &err) != BF_OK)
+					   0, fpr, hashes, &err) != BF_OK ||
+		bf_header_expand(&h, expansion, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
 	if (!PG_ARGISNULL(0))
 	{
@@ -129,12 +127,19 @@ bf_sql_sizing(PG_FUNCTION_ARGS)
 		Datum		values[6];
 		bool		nulls[6] = {0};
 
-		if (bf_header_init(&h, layout, BF_HASH_XXH3, NULL, 0, 0, fpr, 0,
-						   &err) != BF_OK ||
-			bf_header_resize(&h, capacity, &err) != BF_OK)
+		/* only some layouts go as low; an error if none does */
+		if (fpr > 0 && fpr < layout->min_fpr && fpr >= LOWEST_FPR)
+			continue;
+		bf_must(bf_header_init(&h, layout, BF_HASH_XXH3, NULL, 0, 0, fpr, 0,
+							   &err), &err);
+		/* what is too large to be built has a size all the same */
+		if (bf_header_resize(&h, capacity, &err) == BF_TOO_LARGE)
+			layout->size(capacity, fpr, &h.shape);
+		if (h.shape.nbits == 0 || h.shape.nbits > PG_INT64_MAX)
 			bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
 		values[0] = CStringGetTextDatum(layout->name);
 		values[1] = Int64GetDatum((int64) h.shape.nbits);
+		nulls[2] = !layout->takes_hashes;
 		values[2] = Int32GetDatum((int32) h.shape.nhashes);
 		values[3] = Int64GetDatum((int64) (VARHDRSZ + bf_header_size(&h) +
 										   bf_payload_size(&h)));

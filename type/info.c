@@ -15,11 +15,44 @@ PG_FUNCTION_INFO_V1(bf_sql_info);
 PG_FUNCTION_INFO_V1(bf_sql_cardinality);
 PG_FUNCTION_INFO_V1(bf_sql_expected_fpr);
 
+/*
+ * What "bits set" is out of: bits, counters, or the slots for fingerprints.
+ */
+static double
+units(const BfHeader *h, uint64 nbits)
+{
+	switch (h->layout->id)
+	{
+		case BF_COUNTING:
+			return (double) nbits / 4;
+		case BF_CUCKOO:
+			if (h->expansion == 0)
+				return bf_cuckoo_slots(&h->shape);
+			else
+			{
+				double		slots = 0;
+
+				for (unsigned i = 0; i < h->nlayers; i++)
+				{
+					BfHeader	layer;
+
+					bf_layer_header(h, i, &layer);
+					slots += bf_cuckoo_slots(&layer.shape);
+				}
+				return slots;
+			}
+		default:
+			return (double) nbits;
+	}
+}
+
 Datum
 bf_sql_info(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
 	BfHeader	h;
+	uint64		capacity = 0;
+	uint64		nbits = 0;
 	Datum		values[14];
 	bool		nulls[14] = {0};
 	int			i = 0;
@@ -35,16 +68,32 @@ bf_sql_info(PG_FUNCTION_ARGS)
 	values[i++] = CStringGetTextDatum(h.not_portable ?
 									  psprintf("%s (not portable)", bf_kind_display(&h)) :
 									  bf_kind_display(&h));
+	for (unsigned j = 0; j < h.nlayers; j++)
+	{
+		BfHeader	layer;
+
+		bf_layer_header(&h, j, &layer);
+		capacity += layer.capacity;
+		nbits += layer.shape.nbits;
+	}
+	if (h.nlayers == 0)
+	{
+		capacity = h.capacity;
+		nbits = h.shape.nbits;
+	}
 	nulls[i] = !bf_is_sized(&h);
-	values[i++] = Int64GetDatum((int64) h.capacity);
+	values[i++] = Int64GetDatum((int64) capacity);
 	values[i++] = Float8GetDatum(h.fpr);
-	values[i++] = Int64GetDatum((int64) h.shape.nbits);
-	nulls[i] = h.shape.nhashes == 0;
+	values[i++] = Int64GetDatum((int64) nbits);
+	/* layers may have different ones */
+	nulls[i] = h.shape.nhashes == 0 || !h.layout->takes_hashes ||
+		h.expansion != 0;
 	values[i++] = Int32GetDatum((int32) h.shape.nhashes);
-	values[i++] = Int32GetDatum(bf_is_sized(&h) ? 1 : 0);
+	values[i++] = Int32GetDatum(h.expansion != 0 ? h.nlayers :
+								bf_is_sized(&h));
 	values[i++] = Int64GetDatum((int64) h.nset);
-	values[i++] = Float8GetDatum(bf_is_sized(&h) ?
-								 (double) h.nset / (double) h.shape.nbits : 0);
+	values[i++] = Float8GetDatum(h.nset > 0 ? (double) h.nset /
+								 (double) units(&h, nbits) : 0);
 	values[i++] = Float8GetDatum(bf_cardinality(&h));
 	values[i++] = Float8GetDatum(bf_expected_fpr(&h));
 	values[i++] = Int64GetDatum((int64) (VARHDRSZ + bf_image_size(&h)));

@@ -12,6 +12,8 @@
 
 PG_FUNCTION_INFO_V1(bf_sql_add);
 PG_FUNCTION_INFO_V1(bf_sql_add_all);
+PG_FUNCTION_INFO_V1(bf_sql_remove);
+PG_FUNCTION_INFO_V1(bf_sql_to_standard);
 PG_FUNCTION_INFO_V1(bf_sql_union);
 PG_FUNCTION_INFO_V1(bf_sql_intersect);
 PG_FUNCTION_INFO_V1(bf_sql_compatible);
@@ -51,34 +53,89 @@ element_of_site(FunctionCallInfo fcinfo, bool array)
 }
 
 /*
- * Add one element to the build, which starts out as the filter from.
+ * A filter that is being changed: of fixed size, or growing.
  */
-static void
-add_element(BfBuild *b, BfElement *el, Datum value)
+typedef struct BfChange
 {
-	bf_element_resolve(el, value);
-	bf_element_become(el, &b->f.h, value);
-	if (b->f.bits == NULL)
-	{
-		BfHeader	kind;
+	bool		growing;
+	BfBuild		b;
+	BfGrowing	g;
+} BfChange;
 
-		bf_check_key(&b->f.h, el);
-		bf_kind_of_element(el, &kind);
-		bf_build_start(b, &kind);
+static void
+start_change(BfChange *c, const BfFilter *f)
+{
+	c->growing = f->h.expansion != 0;
+	if (c->growing)
+	{
+		bf_grow_init(&c->g, &f->h, CurrentMemoryContext);
+		bf_grow_append(&c->g, f);
 	}
-	bf_add(&b->f, bf_element_digest(el, &b->f.h, value));
+	else
+		bf_build_from(&c->b, f, CurrentMemoryContext);
+}
+
+static BfHeader *
+header_of(BfChange *c)
+{
+	return c->growing ? &c->g.h : &c->b.f.h;
+}
+
+static Datum
+finish_change(BfChange *c)
+{
+	BloomFilter *result;
+	BfFilter	f;
+
+	if (c->growing)
+		result = bf_grow_result(&c->g);
+	else
+	{
+		bf_build_trim(&c->b);
+		result = bf_build_result(&c->b);
+	}
+	bf_open_value(result, &f);
+	bf_warn_overfilled(&f.h);
+	return PointerGetDatum(result);
+}
+
+/*
+ * Add one element.  False where that changes nothing.
+ */
+static bool
+add_element(BfChange *c, BfElement *el, Datum value)
+{
+	BfHeader   *h = header_of(c);
+	BfHeader	kind;
+	BfDigest	digest;
+	BfError		err;
+	uint64		before;
+
+	bf_element_resolve(el, value);
+	bf_element_become(el, h, value);
+	bf_check_key(h, el);
+	bf_kind_of_element(el, &kind);
+	digest = bf_element_digest(el, h, value);
+	if (c->growing)
+		return bf_grow_add(&c->g, &kind, digest);
+
+	if (c->b.f.bits == NULL)
+		bf_build_start(&c->b, &kind);
+	before = h->nset;
+	bf_must(bf_add(&c->b.f, digest, &err), &err);
+	return h->layout->multiset || h->nset != before;
 }
 
 /*
  * bloom_add(filter, value): NULL values add nothing, and an element that is
- * there already gives back the filter itself.
+ * there already gives back the filter itself, unless copies count.
  */
 Datum
 bf_sql_add(PG_FUNCTION_ARGS)
 {
 	BfElement  *el;
 	BfFilter	f;
-	BfBuild		b;
+	BfChange	c;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
@@ -88,15 +145,18 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	el = element_of_site(fcinfo, false);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	check_can_add(&f.h);
-	bf_element_resolve(el, PG_GETARG_DATUM(1));
-	bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
-	if (bf_test(&f, bf_element_digest(el, &f.h, PG_GETARG_DATUM(1))))
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	if (!f.h.layout->multiset)
+	{
+		/* most often this spares a copy */
+		bf_element_resolve(el, PG_GETARG_DATUM(1));
+		bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
+		if (bf_test(&f, bf_element_digest(el, &f.h, PG_GETARG_DATUM(1))))
+			PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
 
-	bf_build_from(&b, &f, CurrentMemoryContext);
-	add_element(&b, el, PG_GETARG_DATUM(1));
-	bf_warn_overfilled(&b.f.h);
-	PG_RETURN_POINTER(bf_build_result(&b));
+	start_change(&c, &f);
+	(void) add_element(&c, el, PG_GETARG_DATUM(1));
+	PG_RETURN_DATUM(finish_change(&c));
 }
 
 /*
@@ -108,9 +168,10 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 	ArrayType  *array;
 	BfElement  *el;
 	BfFilter	f;
-	BfBuild		b;
+	BfChange	c;
 	Datum	   *values;
 	bool	   *nulls;
+	bool		changed = false;
 	int			n;
 
 	if (PG_ARGISNULL(0))
@@ -121,38 +182,92 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 	el = element_of_site(fcinfo, true);
 	array = PG_GETARG_ARRAYTYPE_P(1);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	check_can_add(&f.h);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, &nulls, &n);
+	if (n == 0)
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	bf_build_from(&b, &f, CurrentMemoryContext);
+	check_can_add(&f.h);
+	start_change(&c, &f);
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!nulls[i])
-			add_element(&b, el, values[i]);
+			changed |= add_element(&c, el, values[i]);
 	}
-	if (b.f.h.nset == f.h.nset)
+	if (!changed)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	bf_warn_overfilled(&b.f.h);
-	PG_RETURN_POINTER(bf_build_result(&b));
+	PG_RETURN_DATUM(finish_change(&c));
+}
+
+/*
+ * bloom_remove(filter, value): one copy less.  What is certainly not there,
+ * and what a scalable filter seems to have in several layers, changes
+ * nothing.
+ */
+Datum
+bf_sql_remove(PG_FUNCTION_ARGS)
+{
+	BfElement  *el;
+	BfFilter	f;
+	BfChange	c;
+	BfDigest	digest;
+	bool		removed;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	if (PG_ARGISNULL(1))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+
+	el = element_of_site(fcinfo, false);
+	bf_open_value(PG_GETARG_BLOOM(0), &f);
+	if (f.h.layout->remove == NULL && bf_is_sized(&f.h))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("layout %s cannot remove elements", f.h.layout->name),
+				 errhint("Build the filter with layout => 'cuckoo' or layout => 'counting', or anew without the element.")));
+	bf_element_resolve(el, PG_GETARG_DATUM(1));
+	bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
+	digest = bf_element_digest(el, &f.h, PG_GETARG_DATUM(1));
+	if (!bf_test(&f, digest))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+
+	start_change(&c, &f);
+	removed = c.growing ? bf_grow_remove(&c.g, digest) :
+		bf_remove(&c.b.f, digest);
+	if (!removed)
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	PG_RETURN_DATUM(finish_change(&c));
 }
 
 /* filter | filter */
 Datum
 bf_sql_union(PG_FUNCTION_ARGS)
 {
+	BloomFilter *a = PG_GETARG_BLOOM(0);
+	BloomFilter *b = PG_GETARG_BLOOM(1);
 	BfFilter	left;
 	BfFilter	right;
-	BfBuild		b;
+	BfChange	c;
 
-	bf_open_value(PG_GETARG_BLOOM(0), &left);
-	bf_open_value(PG_GETARG_BLOOM(1), &right);
+	bf_open_value(a, &left);
+	bf_open_value(b, &right);
 	bf_check_combinable(&left.h, &right.h);
-	bf_build_from(&b, &left, CurrentMemoryContext);
-	bf_build_union(&b, &right);
-	bf_warn_overfilled(&b.f.h);
-	PG_RETURN_POINTER(bf_build_result(&b));
+	if (!bf_is_sized(&right.h))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	if (!bf_is_sized(&left.h))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(1));
+
+	start_change(&c, &left);
+	if (!c.growing)
+		bf_build_union(&c.b, &right);
+	/* the layers of one filter twice would only add to the rate */
+	else if (left.h.layout->multiset || left.h.checksum != right.h.checksum)
+	{
+		bf_grow_append(&c.g, &right);
+		bf_merge_design(&c.g.h, &right.h);
+	}
+	PG_RETURN_DATUM(finish_change(&c));
 }
 
 /* filter & filter */
@@ -166,8 +281,41 @@ bf_sql_intersect(PG_FUNCTION_ARGS)
 	bf_open_value(PG_GETARG_BLOOM(0), &left);
 	bf_open_value(PG_GETARG_BLOOM(1), &right);
 	bf_check_combinable(&left.h, &right.h);
+	bf_check_intersectable(&left.h);
+	bf_check_intersectable(&right.h);
 	bf_build_from(&b, &left, CurrentMemoryContext);
 	bf_build_intersect(&b, &right);
+	PG_RETURN_POINTER(bf_build_result(&b));
+}
+
+/*
+ * bloom_to_standard(filter): the plain filter of a counting filter's counters
+ * that are not 0.
+ */
+Datum
+bf_sql_to_standard(PG_FUNCTION_ARGS)
+{
+	BfFilter	f;
+	BfHeader	h;
+	BfBuild		b;
+
+	bf_open_value(PG_GETARG_BLOOM(0), &f);
+	if (f.h.layout->id != BF_COUNTING)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("layout %s cannot be turned into a standard filter",
+						f.h.layout->name),
+				 errhint("Only a counting filter has a standard filter's positions.")));
+	h = f.h;
+	h.layout = &bf_layout_standard;
+	h.shape.nbits /= 4;
+	bf_build_init(&b, &h, CurrentMemoryContext, false);
+	if (f.bits != NULL)
+	{
+		bf_build_start(&b, &f.h);
+		bf_counting_to_bits(f.bits, &f.h.shape, b.f.bits);
+		bf_recount(&b.f);
+	}
 	PG_RETURN_POINTER(bf_build_result(&b));
 }
 

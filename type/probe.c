@@ -58,6 +58,7 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 	BloomFilter *filter;
 	const uint8 *image;
 	Size		len;
+	BfDigest	digest;
 
 	if (unlikely(site == NULL))
 	{
@@ -79,9 +80,20 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 				 memcmp(image, site->header_bytes, site->header_size) != 0))
 		remember_header(site, image, len, value);
 
-	return site->h.nset > 0 &&
-		site->h.layout->test(image + site->header_size, &site->h.shape,
-							 bf_element_digest(&site->el, &site->h, value));
+	if (unlikely(site->h.nset == 0))
+		return false;
+	digest = bf_element_digest(&site->el, &site->h, value);
+	if (unlikely(site->h.expansion != 0))
+	{
+		BfFilter	f;
+
+		f.h = site->h;
+		f.bits = (uint8 *) image + site->header_size;
+		f.nbytes = len - site->header_size;
+		return bf_test_layers(&f, digest);
+	}
+	return site->h.layout->test(image + site->header_size, &site->h.shape,
+								digest);
 }
 
 /* filter @> value, bloom_contains(filter, value) */

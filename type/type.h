@@ -33,6 +33,8 @@ extern void bf_fetch_header(Datum value, BfHeader *h);
 extern BloomFilter *bf_make_empty(const BfHeader *h);
 extern BloomFilter *bf_make_unsized(void);
 
+/* Raise err unless status is BF_OK. */
+extern void bf_must(BfStatus status, const BfError *err);
 extern void bf_throw(const BfError *err, int corrupt_sqlstate) pg_attribute_noreturn();
 extern int	bf_sqlstate(const BfError *err, int corrupt_sqlstate);
 extern void bf_warn_overfilled(const BfHeader *h);
@@ -53,6 +55,9 @@ typedef struct BfBuild
 extern void bf_build_init(BfBuild *b, const BfHeader *h,
 						  MemoryContext context, bool aligned);
 extern void bf_build_start(BfBuild *b, const BfHeader *kind);
+extern void bf_build_trim(BfBuild *b);
+extern void bf_copy_kind(BfHeader *h, const BfHeader *kind,
+						 MemoryContext context);
 extern void bf_build_from(BfBuild *b, const BfFilter *from,
 						  MemoryContext context);
 extern void bf_build_union(BfBuild *b, const BfFilter *from);
@@ -60,7 +65,31 @@ extern void bf_build_intersect(BfBuild *b, const BfFilter *from);
 extern BloomFilter *bf_build_result(BfBuild *b);
 extern BloomFilter *bf_build_copy(BfBuild *b);
 
+/* ------------------------------------------------------------------------
+ * Scalable filters (scalable.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A scalable filter that is being built: a build a layer.
+ */
+typedef struct BfGrowing
+{
+	MemoryContext context;
+	BfHeader	h;				/* its kind is set with the first element */
+	unsigned	nlayers;
+	BfBuild    *layers[BF_MAX_LAYERS];
+} BfGrowing;
+
+extern void bf_grow_init(BfGrowing *g, const BfHeader *h,
+						 MemoryContext context);
+extern void bf_grow_append(BfGrowing *g, const BfFilter *from);
+extern bool bf_grow_add(BfGrowing *g, const BfHeader *kind, BfDigest digest);
+extern bool bf_grow_remove(BfGrowing *g, BfDigest digest);
+extern BloomFilter *bf_grow_result(BfGrowing *g);
+
 extern void bf_check_combinable(const BfHeader *a, const BfHeader *b);
+extern void bf_check_intersectable(const BfHeader *h);
 extern bool bf_combinable(const BfHeader *a, const BfHeader *b);
 
 /* ------------------------------------------------------------------------

@@ -32,9 +32,18 @@ bf_sqlstate(const BfError *err, int corrupt_sqlstate)
 			return ERRCODE_FEATURE_NOT_SUPPORTED;
 		case BF_INCOMPATIBLE:
 			return ERRCODE_DATATYPE_MISMATCH;
+		case BF_FULL:
+			return ERRCODE_PROGRAM_LIMIT_EXCEEDED;
 		default:
 			return corrupt_sqlstate;
 	}
+}
+
+void
+bf_must(BfStatus status, const BfError *err)
+{
+	if (unlikely(status != BF_OK))
+		bf_throw(err, ERRCODE_INVALID_PARAMETER_VALUE);
 }
 
 void
@@ -98,6 +107,7 @@ bf_make_empty(const BfHeader *h)
 	empty.kind = BF_KIND_NONE;
 	empty.kind_name_len = 0;
 	empty.not_portable = false;
+	empty.nlayers = 0;
 	empty.nset = 0;
 	empty.checksum = 0;
 	size = VARHDRSZ + bf_image_size(&empty);
@@ -204,6 +214,19 @@ bf_check_combinable(const BfHeader *a, const BfHeader *b)
 			 errhint("Build all filters that are to be combined with one template: bloom_agg(value, template).")));
 }
 
+/*
+ * What two scalable filters have in common is not in layers that correspond.
+ */
+void
+bf_check_intersectable(const BfHeader *h)
+{
+	if (h->expansion != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("filters with expansion cannot be intersected"),
+				 errhint("Probe both, as in: a @> value AND b @> value.")));
+}
+
 /* ------------------------------------------------------------------------
  * Building
  * ------------------------------------------------------------------------
@@ -225,12 +248,31 @@ bf_build_init(BfBuild *b, const BfHeader *h, MemoryContext context,
 	b->f.h.kind = BF_KIND_NONE;
 	b->f.h.kind_name_len = 0;
 	b->f.h.not_portable = false;
+	b->f.h.nlayers = 0;
 	b->f.h.nset = 0;
 	b->f.h.checksum = 0;
 	b->f.bits = NULL;
 	b->f.nbytes = 0;
 	b->memory = NULL;
 	b->value = NULL;
+}
+
+/*
+ * Make h's elements of the kind that the header kind has.
+ */
+void
+bf_copy_kind(BfHeader *h, const BfHeader *kind, MemoryContext context)
+{
+	h->kind = kind->kind;
+	h->kind_name_len = kind->kind_name_len;
+	h->not_portable = kind->not_portable;
+	if (kind->kind_name_len > 0)
+	{
+		char	   *name = MemoryContextAlloc(context, kind->kind_name_len);
+
+		memcpy(name, kind->kind_name, kind->kind_name_len);
+		h->kind_name = name;
+	}
 }
 
 /*
@@ -243,17 +285,7 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 	Size		header;
 	char	   *raw;
 
-	h->kind = kind->kind;
-	h->kind_name_len = kind->kind_name_len;
-	h->not_portable = kind->not_portable;
-	if (kind->kind_name_len > 0)
-	{
-		char	   *name = MemoryContextAlloc(b->context, kind->kind_name_len);
-
-		memcpy(name, kind->kind_name, kind->kind_name_len);
-		h->kind_name = name;
-	}
-
+	bf_copy_kind(h, kind, b->context);
 	header = VARHDRSZ + bf_header_size(h);
 	b->f.nbytes = bf_payload_size(h);
 	raw = MemoryContextAllocExtended(b->context,
@@ -309,7 +341,11 @@ bf_build_union(BfBuild *b, const BfFilter *from)
 	if (b->f.bits == NULL)
 		build_load(b, from);
 	else
-		bf_or(&b->f, from);
+	{
+		BfError		err;
+
+		bf_must(bf_unite(&b->f, from, &err), &err);
+	}
 }
 
 void
@@ -327,14 +363,22 @@ bf_build_intersect(BfBuild *b, const BfFilter *from)
 	if (b->f.bits == NULL)
 		return;
 	if (from->bits != NULL)
-		bf_and(&b->f, from);
-	if (from->bits == NULL || b->f.h.nset == 0)
-	{
-		/* an empty filter is its header alone */
+		bf_intersect(&b->f, from);
+	else
 		b->f.h.nset = 0;
-		b->f.bits = NULL;
-		b->f.nbytes = 0;
-	}
+	bf_build_trim(b);
+}
+
+/*
+ * An empty filter is its header alone.
+ */
+void
+bf_build_trim(BfBuild *b)
+{
+	if (b->f.h.nset > 0)
+		return;
+	b->f.bits = NULL;
+	b->f.nbytes = 0;
 }
 
 /*
