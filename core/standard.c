@@ -18,6 +18,7 @@
  *-------------------------------------------------------------------------
  */
 #include <math.h>
+#include <string.h>
 
 #include "bf.h"
 
@@ -197,6 +198,12 @@ standard_fold(uint8_t *bits, const BfShape *shape)
 		bits[i] |= bits[half + i];
 }
 
+static void
+standard_unfold(uint8_t *bits, const BfShape *shape)
+{
+	memcpy(bits + shape->nbits / 8, bits, (size_t) (shape->nbits / 8));
+}
+
 static uint32_t
 standard_ranges(const BfShape *shape, BfDigest digest,
 				BfRange ranges[BF_MAX_RANGES])
@@ -232,6 +239,7 @@ const BfLayout bf_layout_standard = {
 	.rate = standard_rate,
 	.expected_set = standard_expected_set,
 	.fold = standard_fold,
+	.unfold = standard_unfold,
 	.count = standard_count,
 	.add = standard_add,
 	.prefetch = standard_prefetch,

@@ -185,15 +185,6 @@ check_design(const BfHeader *old, const BfHeader *h)
 }
 
 /*
- * The temporary file goes with the group.
- */
-static void
-close_collection(Datum collection)
-{
-	bf_collect_close((BfCollection *) DatumGetPointer(collection));
-}
-
-/*
  * The parameters of this row are new to the site: they are in site->header.
  */
 static void
@@ -336,19 +327,7 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 		state->queue[state->nqueued++] = digest;
 		if (state->nqueued < BF_BATCH)
 			PG_RETURN_POINTER(state);
-		if (state->collection != NULL &&
-			!bf_collect_has_file(state->collection))
-		{
-			MemoryContext context;
-
-			flush_queue(state);
-			if (bf_collect_has_file(state->collection) &&
-				AggCheckCallContext(fcinfo, &context) == AGG_CONTEXT_AGGREGATE)
-				AggRegisterCallback(fcinfo, close_collection,
-									PointerGetDatum(state->collection));
-		}
-		else
-			flush_queue(state);
+		flush_queue(state);
 	}
 	else if (state->collection != NULL)
 		bf_collect_add(state->collection, state->header, &digest, 1);
@@ -631,7 +610,6 @@ deserialize_collection(const uint8 *bytes, Size len)
 	state = make_collecting_state(CurrentMemoryContext,
 								  copy_header(CurrentMemoryContext, &h));
 	state->collection = bf_collect_deserialize(bytes + at, len - at,
-											   state->header,
 											   CurrentMemoryContext);
 	return state;
 

@@ -32,11 +32,8 @@ extern bool bf_collect_is_empty(const BfCollection *c);
 extern void bf_collect_serialize(BfCollection *c, const BfHeader *design,
 								 StringInfo buf);
 extern BfCollection *bf_collect_deserialize(const uint8 *bytes, Size len,
-											const BfHeader *design,
 											MemoryContext context);
 extern BloomFilter *bf_collect_result(BfCollection *c, const BfHeader *design,
 									  BfSizeMemo *memo);
-extern void bf_collect_close(BfCollection *c);
-extern bool bf_collect_has_file(const BfCollection *c);
 
 #endif							/* BF_COLLECT_H */
