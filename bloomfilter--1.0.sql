@@ -108,93 +108,40 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 
 COMMENT ON FUNCTION bloom_capacity(float8, float8, text) IS 'how many elements fit into a filter of so many bytes';
 
-CREATE FUNCTION bloom_hash(value anyelement, hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
+CREATE FUNCTION bloom_hash(value anycompatible, hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
 AS 'MODULE_PATHNAME', 'bf_sql_hash'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
-CREATE FUNCTION bloom_hash(value text, hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
-AS 'MODULE_PATHNAME', 'bf_sql_hash'
-LANGUAGE C IMMUTABLE PARALLEL SAFE;
-
-CREATE FUNCTION bloom_hash(value "char", hash text DEFAULT 'xxh3', key bytea DEFAULT NULL) RETURNS bytea
-AS 'MODULE_PATHNAME', 'bf_sql_hash'
-LANGUAGE C IMMUTABLE PARALLEL SAFE;
-
-COMMENT ON FUNCTION bloom_hash(anyelement, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
-COMMENT ON FUNCTION bloom_hash(text, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
-COMMENT ON FUNCTION bloom_hash("char", text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
+COMMENT ON FUNCTION bloom_hash(anycompatible, text, bytea) IS 'the 16-byte digest from which an element''s positions follow';
 
 -- ---------------------------------------------------------------------------
 -- Probing
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION bloom_contains(filter bloomfilter, value anyelement) RETURNS boolean
+-- anycompatible, since an untyped literal is text to it, and citext stays citext
+CREATE FUNCTION bloom_contains(filter bloomfilter, value anycompatible) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
 
-CREATE FUNCTION bloom_contains(filter bloomfilter, value text) RETURNS boolean
-AS 'MODULE_PATHNAME', 'bf_sql_contains'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
-
-CREATE FUNCTION bloom_contains(filter bloomfilter, value "char") RETURNS boolean
-AS 'MODULE_PATHNAME', 'bf_sql_contains'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
-
-CREATE FUNCTION bloom_contained(value anyelement, filter bloomfilter) RETURNS boolean
+CREATE FUNCTION bloom_contained(value anycompatible, filter bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contained'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
 
-CREATE FUNCTION bloom_contained(value text, filter bloomfilter) RETURNS boolean
-AS 'MODULE_PATHNAME', 'bf_sql_contained'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
-
-CREATE FUNCTION bloom_contained(value "char", filter bloomfilter) RETURNS boolean
-AS 'MODULE_PATHNAME', 'bf_sql_contained'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
-
-COMMENT ON FUNCTION bloom_contains(bloomfilter, anyelement) IS 'false: certainly not added; true: maybe';
-COMMENT ON FUNCTION bloom_contains(bloomfilter, text) IS 'false: certainly not added; true: maybe';
-COMMENT ON FUNCTION bloom_contains(bloomfilter, "char") IS 'false: certainly not added; true: maybe';
-COMMENT ON FUNCTION bloom_contained(anyelement, bloomfilter) IS 'implementation of <@ operator';
-COMMENT ON FUNCTION bloom_contained(text, bloomfilter) IS 'implementation of <@ operator';
-COMMENT ON FUNCTION bloom_contained("char", bloomfilter) IS 'implementation of <@ operator';
+COMMENT ON FUNCTION bloom_contains(bloomfilter, anycompatible) IS 'false: certainly not added; true: maybe';
+COMMENT ON FUNCTION bloom_contained(anycompatible, bloomfilter) IS 'implementation of <@ operator';
 
 CREATE OPERATOR @> (
-	LEFTARG = bloomfilter, RIGHTARG = anyelement,
-	FUNCTION = bloom_contains, COMMUTATOR = <@
-);
-
-CREATE OPERATOR @> (
-	LEFTARG = bloomfilter, RIGHTARG = text,
-	FUNCTION = bloom_contains, COMMUTATOR = <@
-);
-
-CREATE OPERATOR @> (
-	LEFTARG = bloomfilter, RIGHTARG = "char",
+	LEFTARG = bloomfilter, RIGHTARG = anycompatible,
 	FUNCTION = bloom_contains, COMMUTATOR = <@
 );
 
 CREATE OPERATOR <@ (
-	LEFTARG = anyelement, RIGHTARG = bloomfilter,
+	LEFTARG = anycompatible, RIGHTARG = bloomfilter,
 	FUNCTION = bloom_contained, COMMUTATOR = @>
 );
 
-CREATE OPERATOR <@ (
-	LEFTARG = text, RIGHTARG = bloomfilter,
-	FUNCTION = bloom_contained, COMMUTATOR = @>
-);
-
-CREATE OPERATOR <@ (
-	LEFTARG = "char", RIGHTARG = bloomfilter,
-	FUNCTION = bloom_contained, COMMUTATOR = @>
-);
-
-COMMENT ON OPERATOR @> (bloomfilter, anyelement) IS 'may contain';
-COMMENT ON OPERATOR @> (bloomfilter, text) IS 'may contain';
-COMMENT ON OPERATOR @> (bloomfilter, "char") IS 'may contain';
-COMMENT ON OPERATOR <@ (anyelement, bloomfilter) IS 'may be contained in';
-COMMENT ON OPERATOR <@ (text, bloomfilter) IS 'may be contained in';
-COMMENT ON OPERATOR <@ ("char", bloomfilter) IS 'may be contained in';
+COMMENT ON OPERATOR @> (bloomfilter, anycompatible) IS 'may contain';
+COMMENT ON OPERATOR <@ (anycompatible, bloomfilter) IS 'may be contained in';
 
 CREATE FUNCTION bloom_contains_any(filter bloomfilter, elements anyarray) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains_any'
@@ -216,27 +163,11 @@ COMMENT ON FUNCTION bloom_contains_each(bloomfilter, anyarray) IS 'an answer for
 -- Adding and removing
 -- ---------------------------------------------------------------------------
 
-CREATE FUNCTION bloom_add(filter bloomfilter, value anyelement) RETURNS bloomfilter
+CREATE FUNCTION bloom_add(filter bloomfilter, value anycompatible) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_add'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
-CREATE FUNCTION bloom_add(filter bloomfilter, value text) RETURNS bloomfilter
-AS 'MODULE_PATHNAME', 'bf_sql_add'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-
-CREATE FUNCTION bloom_add(filter bloomfilter, value "char") RETURNS bloomfilter
-AS 'MODULE_PATHNAME', 'bf_sql_add'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-
-CREATE FUNCTION bloom_remove(filter bloomfilter, value anyelement) RETURNS bloomfilter
-AS 'MODULE_PATHNAME', 'bf_sql_remove'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-
-CREATE FUNCTION bloom_remove(filter bloomfilter, value text) RETURNS bloomfilter
-AS 'MODULE_PATHNAME', 'bf_sql_remove'
-LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
-
-CREATE FUNCTION bloom_remove(filter bloomfilter, value "char") RETURNS bloomfilter
+CREATE FUNCTION bloom_remove(filter bloomfilter, value anycompatible) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_remove'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
@@ -244,12 +175,8 @@ CREATE FUNCTION bloom_add_all(filter bloomfilter, elements anyarray) RETURNS blo
 AS 'MODULE_PATHNAME', 'bf_sql_add_all'
 LANGUAGE C IMMUTABLE PARALLEL SAFE COST 100;
 
-COMMENT ON FUNCTION bloom_add(bloomfilter, anyelement) IS 'the filter with one more element';
-COMMENT ON FUNCTION bloom_add(bloomfilter, text) IS 'the filter with one more element';
-COMMENT ON FUNCTION bloom_add(bloomfilter, "char") IS 'the filter with one more element';
-COMMENT ON FUNCTION bloom_remove(bloomfilter, anyelement) IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
-COMMENT ON FUNCTION bloom_remove(bloomfilter, text) IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
-COMMENT ON FUNCTION bloom_remove(bloomfilter, "char") IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
+COMMENT ON FUNCTION bloom_add(bloomfilter, anycompatible) IS 'the filter with one more element';
+COMMENT ON FUNCTION bloom_remove(bloomfilter, anycompatible) IS 'the filter without one copy of an element that was added (layouts counting and cuckoo)';
 COMMENT ON FUNCTION bloom_add_all(bloomfilter, anyarray) IS 'the filter with all elements of an array';
 
 -- ---------------------------------------------------------------------------

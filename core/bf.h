@@ -142,6 +142,8 @@ typedef struct BfLayout
 								 double *variance);
 	/* halve: what was contained stays so.  nbits / unit must be even */
 	void		(*fold) (uint8_t *bits, const BfShape *shape);
+	/* double, in place: an element is there if it was before */
+	void		(*unfold) (uint8_t *bits, const BfShape *shape);
 	/* n from X; infinite where every bit is set */
 	double		(*count) (const BfShape *shape, uint64_t nset);
 

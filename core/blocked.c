@@ -345,6 +345,23 @@ blocked_fold(uint8_t *bits, const BfShape *shape)
 	}
 }
 
+/*
+ * Its inverse, but for what is united already: both blocks of a pair become
+ * what it was.
+ */
+static void
+blocked_unfold(uint8_t *bits, const BfShape *shape)
+{
+	const size_t block = BF_BLOCK_BITS / 8;
+
+	for (size_t i = (size_t) (shape->nbits / BF_BLOCK_BITS); i-- > 0;)
+	{
+		memcpy(bits + (2 * i + 1) * block, bits + i * block, block);
+		if (i > 0)
+			memcpy(bits + 2 * i * block, bits + i * block, block);
+	}
+}
+
 static uint32_t
 blocked_ranges(const BfShape *shape, BfDigest digest,
 			   BfRange ranges[BF_MAX_RANGES])
@@ -365,6 +382,7 @@ const BfLayout bf_layout_blocked = {
 	.rate = blocked_rate,
 	.expected_set = blocked_expected_set,
 	.fold = blocked_fold,
+	.unfold = blocked_unfold,
 	.count = blocked_count,
 	.add = blocked_add,
 	.prefetch = blocked_prefetch,

@@ -18,6 +18,7 @@
  *-------------------------------------------------------------------------
  */
 #include <math.h>
+#include <string.h>
 
 #include "bf.h"
 #include "positions.h"
@@ -188,6 +189,12 @@ standard_fold(uint8_t *bits, const BfShape *shape)
 		bits[i] |= bits[half + i];
 }
 
+static void
+standard_unfold(uint8_t *bits, const BfShape *shape)
+{
+	memcpy(bits + shape->nbits / 8, bits, (size_t) (shape->nbits / 8));
+}
+
 uint32_t
 bf_position_ranges(uint64_t m, uint32_t k, BfDigest digest,
 				   uint32_t per_byte, BfRange ranges[BF_MAX_RANGES])
@@ -231,6 +238,7 @@ const BfLayout bf_layout_standard = {
 	.rate = bf_standard_rate,
 	.expected_set = bf_standard_expected_set,
 	.fold = standard_fold,
+	.unfold = standard_unfold,
 	.count = bf_standard_count,
 	.add = standard_add,
 	.prefetch = standard_prefetch,

@@ -190,19 +190,10 @@ check_design(const BfHeader *old, const BfHeader *h)
 }
 
 /*
- * The temporary file goes with the group.
- */
-static void
-close_collection(Datum collection)
-{
-	bf_collect_close((BfCollection *) DatumGetPointer(collection));
-}
-
-/*
  * The parameters of this row are new to the site: they are in site->header.
  */
 static void
-new_design(BfAggSite *site, Datum value)
+new_design(BfAggSite *site, Datum value, MemoryContext context)
 {
 	BfHeader   *h = &site->header;
 
@@ -214,9 +205,12 @@ new_design(BfAggSite *site, Datum value)
 	h->kind = BF_KIND_NONE;
 	h->nset = 0;
 	h->checksum = 0;
-	bf_kind_of_element(&site->el, h);
+	h->kind_name_len = 0;
+	h->not_portable = false;
+	if (!site->el.dynamic)
+		bf_kind_of_element(&site->el, h);
 	if (site->design++ == 0)
-		site->first_header = *h;
+		site->first_header = *copy_header(context, h);
 }
 
 /* Nothing was added?  A queue there is only where something was. */
@@ -235,7 +229,7 @@ is_empty(const BfAggState *state)
  */
 static pg_noinline void
 set_sized_design(BfAggSite *site, float8 capacity, bool unsized, float8 fpr,
-				 Datum value)
+				 Datum value, MemoryContext context)
 {
 	BfError		err;
 
@@ -252,7 +246,7 @@ set_sized_design(BfAggSite *site, float8 capacity, bool unsized, float8 fpr,
 		bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
 	site->capacity = unsized ? 0 : capacity;
 	site->fpr = fpr;
-	new_design(site, value);
+	new_design(site, value, context);
 }
 
 /*
@@ -270,7 +264,8 @@ follow_record(BfAggSite *site, BfAggState *state, Datum value)
 		bf_kind_of_element(&site->el, &kind);
 		if (state->collection != NULL)
 			state->header = copy_header(GetMemoryChunkContext(state), &kind);
-		bf_kind_of_element(&site->el, &site->header);
+		else
+			bf_build_start(state->b, &kind);
 	}
 	else
 		bf_element_become(&site->el, &kind, value);
@@ -345,19 +340,7 @@ agg_trans(FunctionCallInfo fcinfo, BfAggSite *site)
 		state->queue[state->nqueued++] = digest;
 		if (state->nqueued < BF_BATCH)
 			PG_RETURN_POINTER(state);
-		if (state->collection != NULL &&
-			!bf_collect_has_file(state->collection))
-		{
-			MemoryContext context;
-
-			flush_queue(state);
-			if (bf_collect_has_file(state->collection) &&
-				AggCheckCallContext(fcinfo, &context) == AGG_CONTEXT_AGGREGATE)
-				AggRegisterCallback(fcinfo, close_collection,
-									PointerGetDatum(state->collection));
-		}
-		else
-			flush_queue(state);
+		flush_queue(state);
 	}
 	else if (state->collection != NULL)
 		bf_collect_add(state->collection, state->header, &digest, 1);
@@ -375,7 +358,8 @@ bf_sql_agg_trans(PG_FUNCTION_ARGS)
 	BfAggSite  *site = agg_site(fcinfo);
 
 	if (unlikely(site->design == 0))
-		set_sized_design(site, 0, true, 0.01, (Datum) 0);
+		set_sized_design(site, 0, true, 0.01, (Datum) 0,
+						 fcinfo->flinfo->fn_mcxt);
 	else if (likely(agg_queue(fcinfo, site)))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	return agg_trans(fcinfo, site);
@@ -395,7 +379,8 @@ bf_sql_agg_sized_trans(PG_FUNCTION_ARGS)
 	if (unlikely(site->design == 0 || capacity != site->capacity ||
 				 fpr != site->fpr))
 		set_sized_design(site, capacity, PG_ARGISNULL(2), fpr,
-						 PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1));
+						 PG_ARGISNULL(1) ? (Datum) 0 : PG_GETARG_DATUM(1),
+						 fcinfo->flinfo->fn_mcxt);
 	else if (likely(agg_queue(fcinfo, site)))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 	return agg_trans(fcinfo, site);
@@ -433,7 +418,8 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 		if (site->design == 0 || site->template_nbytes != 0)
 		{
 			site->template_nbytes = 0;
-			set_sized_design(site, 0, true, 0.01, value);
+			set_sized_design(site, 0, true, 0.01, value,
+							 fcinfo->flinfo->fn_mcxt);
 		}
 		return agg_trans(fcinfo, site);
 	}
@@ -453,7 +439,7 @@ bf_sql_agg_template_trans(PG_FUNCTION_ARGS)
 			nbytes = Min(nbytes, VARHDRSZ + bf_header_size(&site->header));
 		site->template_ncompared = nbytes;
 		memcpy(site->template_bytes, template, nbytes);
-		new_design(site, value);
+		new_design(site, value, fcinfo->flinfo->fn_mcxt);
 	}
 	else if (likely(agg_queue(fcinfo, site)))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));

@@ -11,25 +11,29 @@
  * Past work_mem * hash_mem_multiplier of digests, the collection turns into a
  * filter that is larger than needed.  Such a filter can be folded: halved, by
  * OR-ing block pairs (or halves), as long as the rate is still met, which
- * leaves it less than twice as large as it had to be.  It cannot be unfolded,
- * so that each digest that was new to it also goes to a temporary file; when
- * the filter is full, one four times as large is filled from the file.  An
- * element that the filter seems to have already is dropped: its bits are set,
- * and stay set under every later fold.
+ * leaves it less than twice as large as it had to be.  It cannot be made
+ * sparser, so that the digests also go to a temporary file; when the filter is
+ * full, one four times as large is filled from the file.  The file has every
+ * digest, also of elements that the filter seems to have already: the larger
+ * filter may lack them.
  *
  * Filters whose elements are not a set (counting, cuckoo), and filters that
  * grow by layers, cannot be folded.  For them past memory all digests go to
  * the file, and the filter is made from it at the end.
  *
- * Why not always a second pass over the file alone?  Because the file would have to
- * hold every duplicate, and because a worker of a parallel plan must hand over
- * something small: it hands over the filter, made large enough for the keys of
- * all workers together.
+ * Why not always so?  Because a worker of a parallel plan must hand over
+ * something small.  Few digests it hands over as they are; of many, the
+ * filter, made large enough for the keys of all workers together if this one
+ * has an average share.  Shares differ, and so do the filters' sizes; the
+ * smaller is unfolded (its blocks, or the whole, repeated), which keeps its
+ * rate and what it contains.  Each fills at most its share of the bits,
+ * whatever the sizes: together they meet the rate.
  *
  *-------------------------------------------------------------------------
  */
 #include "type/collect.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "storage/buffile.h"
@@ -50,6 +54,7 @@ typedef struct BfLarge
 {
 	BfBuild		b;
 	BufFile    *file;			/* NULL: what is in b is all there is */
+	uint64		nwritten;		/* digests in the file */
 	uint64		nelements;		/* that were new to the filter */
 	uint64		capacity;		/* elements at which its rate is still met */
 } BfLarge;
@@ -67,6 +72,7 @@ struct BfCollection
 	BfLarge    *large;
 	BufFile    *file;
 	uint64		nfile;			/* digests in the file */
+	MemoryContextCallback at_reset; /* closes the file */
 };
 
 static inline bool
@@ -168,23 +174,42 @@ bf_collect_is_empty(const BfCollection *c)
 	return c->n == 0 && !c->has_zero && c->large == NULL && c->file == NULL;
 }
 
-bool
-bf_collect_has_file(const BfCollection *c)
+static void
+close_file(BufFile **file)
 {
-	return c->file != NULL || (c->large != NULL && c->large->file != NULL);
+	if (*file != NULL)
+		BufFileClose(*file);
+	*file = NULL;
 }
 
-void
-bf_collect_close(BfCollection *c)
+/*
+ * The file goes with the memory.  After an error the resource owner has closed
+ * it, or is about to.
+ */
+static void
+collection_at_reset(void *arg)
 {
-	if (c->file != NULL)
-		BufFileClose(c->file);
-	c->file = NULL;
-	if (c->large != NULL && c->large->file != NULL)
-	{
-		BufFileClose(c->large->file);
-		c->large->file = NULL;
-	}
+	BfCollection *c = arg;
+
+	if (!IsTransactionState())
+		return;
+	close_file(&c->file);
+	if (c->large != NULL)
+		close_file(&c->large->file);
+}
+
+/* A temporary file that lives as long as the collection. */
+static BufFile *
+create_file(BfCollection *c)
+{
+	MemoryContext old = MemoryContextSwitchTo(c->context);
+	BufFile    *file = BufFileCreateTemp(false);
+
+	MemoryContextSwitchTo(old);
+	c->at_reset.func = collection_at_reset;
+	c->at_reset.arg = c;
+	MemoryContextRegisterResetCallback(c->context, &c->at_reset);
+	return file;
 }
 
 /* ------------------------------------------------------------------------
@@ -303,15 +328,13 @@ add_to_slots(BfCollection *c, const BfHeader *design, BfDigest digest)
  */
 
 /*
- * Add to the filter, and to the file what is new to it.
+ * Add to the filter and to the file.
  */
 static void
-add_to_large(BfLarge *large, const BfDigest *digests, uint32 n)
+add_to_large(void *arg, const BfDigest *digests, uint32 n)
 {
+	BfLarge    *large = arg;
 	BfFilter   *f = &large->b.f;
-	BfDigest	fresh[BF_BATCH];
-	uint32		nfresh = 0;
-
 	Assert(n <= BF_BATCH);
 	f->h.layout->prefetch(f->bits, &f->h.shape, digests, n);
 	for (uint32 i = 0; i < n; i++)
@@ -319,11 +342,14 @@ add_to_large(BfLarge *large, const BfDigest *digests, uint32 n)
 		if (f->h.layout->test(f->bits, &f->h.shape, digests[i]))
 			continue;
 		f->h.layout->add_many(f->bits, &f->h.shape, &digests[i], 1);
-		fresh[nfresh++] = digests[i];
+		large->nelements++;
 	}
-	if (large->file != NULL && nfresh > 0)
-		BufFileWrite(large->file, fresh, nfresh * sizeof(BfDigest));
-	large->nelements += nfresh;
+	if (large->file != NULL)
+	{
+		BufFileWrite(large->file, unconstify(BfDigest *, digests),
+					 n * sizeof(BfDigest));
+		large->nwritten += n;
+	}
 }
 
 /*
@@ -346,10 +372,12 @@ make_large_filter(BfLarge *large, uint64 nunits, const BfHeader *design)
 }
 
 /*
- * Fill a filter of so many units from the file.
+ * Call add for all digests in the file.
  */
 static void
-refill(BfLarge *large, uint64 nunits, const BfHeader *design)
+for_each_in_file(BfLarge *large,
+				 void (*add) (void *arg, const BfDigest *digests, uint32 n),
+				 void *arg)
 {
 	BfDigest	batch[BF_BATCH];
 	BufFile    *file = large->file;
@@ -357,14 +385,13 @@ refill(BfLarge *large, uint64 nunits, const BfHeader *design)
 	int			fileno;
 	off_t		offset;
 
-	make_large_filter(large, nunits, design);
 	BufFileTell(file, &fileno, &offset);
 	rewind_file(file);
 	large->file = NULL;			/* what is read is there already */
 	while ((nread = BufFileRead(file, batch, sizeof(batch))) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		add_to_large(large, batch, nread / sizeof(BfDigest));
+		add(arg, batch, nread / sizeof(BfDigest));
 	}
 	large->file = file;
 	if (BufFileSeek(file, fileno, offset, SEEK_SET) != 0)
@@ -402,7 +429,8 @@ enlarge(BfLarge *large, const BfHeader *design, uint64 wanted)
 						layout->name, large->capacity, h.fpr,
 						(int) (BF_MAX_BITS / 8 / 1048576)),
 				 errhint("Split the set over several filters, or ask for a higher rate.")));
-	refill(large, nunits, design);
+	make_large_filter(large, nunits, design);
+	for_each_in_file(large, add_to_large, large);
 }
 
 static void
@@ -425,7 +453,6 @@ start_large(BfCollection *c, const BfHeader *design)
 	BfHeader	h = *design;
 	BfCollection digests = *c;
 	BfTarget	target = {c, design};
-	MemoryContext old;
 	BfError		err;
 	double		capacity;
 	uint64		nunits;
@@ -441,9 +468,7 @@ start_large(BfCollection *c, const BfHeader *design)
 	bf_build_init(&large->b, &h, c->context, true);
 	make_large_filter(large, nunits, design);
 
-	old = MemoryContextSwitchTo(c->context);
-	large->file = BufFileCreateTemp(false);
-	MemoryContextSwitchTo(old);
+	large->file = create_file(c);
 	c->large = large;
 	c->slots = NULL;
 	c->n = c->nslots = 0;
@@ -467,10 +492,8 @@ start_file(BfCollection *c, const BfHeader *design)
 {
 	BfCollection digests = *c;
 	BfTarget	target = {c, design};
-	MemoryContext old = MemoryContextSwitchTo(c->context);
 
-	c->file = BufFileCreateTemp(false);
-	MemoryContextSwitchTo(old);
+	c->file = create_file(c);
 	c->slots = NULL;
 	c->n = c->nslots = 0;
 	c->has_zero = false;
@@ -535,24 +558,80 @@ bf_collect_add(BfCollection *c, const BfHeader *design,
 		add_batch(c, design, digests + i, n - i);
 }
 
+/* ------------------------------------------------------------------------
+ * What the processes of a parallel query collected
+ * ------------------------------------------------------------------------
+ */
+
 /*
- * Unite two filters past memory.  The larger is folded to the size of the
- * smaller: none can be unfolded.
+ * How many processes may hand over a part of the same group?  An estimate
+ * that errs on the high side: too high costs memory, too low the rate.
+ */
+static double
+count_participants(void)
+{
+	return (Max(max_parallel_workers_per_gather, 2) + 1) *
+		(enable_partitionwise_aggregate ? 4 : 1);
+}
+
+/*
+ * Unfold a filter to so many bits.
  */
 static void
-merge_large(BfLarge *into, BfLarge *from)
+unfold(BfLarge *large, uint64 nbits)
 {
-	BfFilter   *a = &into->b.f;
-	BfFilter   *b = &from->b.f;
+	BfBuild		old = large->b;
+	BfHeader	h = old.f.h;
+	BfShape		shape = h.shape;
+
+	if (nbits <= shape.nbits)
+		return;
+	h.shape.nbits = nbits;
+	bf_build_init(&large->b, &h, old.context, true);
+	bf_build_start(&large->b, &old.f.h);
+	memcpy(large->b.f.bits, old.f.bits, old.f.nbytes);
+	for (; shape.nbits < nbits; shape.nbits *= 2)
+		h.layout->unfold(large->b.f.bits, &shape);
+	bf_recount(&large->b.f);
+	pfree(old.memory);
+	large->capacity = (uint64) bf_max_elements(&large->b.f.h);
+}
+
+/*
+ * Make a filter past memory large enough for what all processes together may
+ * have, if n elements are the average share of one.
+ */
+static void
+provide_for_all(BfLarge *large, uint64 n, const BfHeader *design)
+{
+	double		wanted = n * count_participants();
+	BfHeader	h = large->b.f.h;
+
+	if (large->capacity >= wanted)
+		return;
+	while (bf_max_elements(&h) < wanted && h.shape.nbits * 2 <= BF_MAX_BITS)
+		h.shape.nbits *= 2;
+	if (large->file == NULL)
+		unfold(large, h.shape.nbits);
+	else if (h.shape.nbits > large->b.f.h.shape.nbits)
+		enlarge(large, design, (uint64) fmin(wanted, bf_max_elements(&h)));
+}
+
+/*
+ * Unite two filters past memory.
+ */
+static void
+merge_large(BfLarge *into, BfLarge *from, const BfHeader *design)
+{
 	BfError		err;
 
-	while (a->h.shape.nbits > b->h.shape.nbits)
-		bf_fold(a);
-	while (b->h.shape.nbits > a->h.shape.nbits)
-		bf_fold(b);
-	bf_must(bf_unite(a, b, &err), &err);
-	into->nelements = (uint64) fmin(bf_cardinality(&a->h), 1e15);
-	into->capacity = (uint64) bf_max_elements(&a->h);
+	/* the file does not have what comes from the other */
+	provide_for_all(into, into->file != NULL ? into->nelements : 0, design);
+	close_file(&into->file);
+	unfold(into, from->b.f.h.shape.nbits);
+	unfold(from, into->b.f.h.shape.nbits);
+	bf_must(bf_unite(&into->b.f, &from->b.f, &err), &err);
+	into->nelements = (uint64) fmin(bf_cardinality(&into->b.f.h), 1e15);
 }
 
 /*
@@ -570,9 +649,7 @@ bf_collect_merge(BfCollection *into, BfCollection *from,
 
 		if (into->large != NULL)
 		{
-			/* the file does not have what comes from the other */
-			bf_collect_close(into);
-			merge_large(into->large, from->large);
+			merge_large(into->large, from->large, design);
 			return;
 		}
 
@@ -591,48 +668,21 @@ bf_collect_merge(BfCollection *into, BfCollection *from,
 		return;
 	}
 
+	if (into->large != NULL && into->large->file == NULL)
+		provide_for_all(into->large, from->n, design);
 	target.collection = into;
 	target.design = design;
 	for_each_batch(from, add_to_target, &target);
-	bf_collect_close(from);
-}
-
-/* ------------------------------------------------------------------------
- * On the way to the leader of a parallel query
- * ------------------------------------------------------------------------
- */
-
-/*
- * How many processes may hand over a part of the same group?  An estimate
- * that errs on the high side: too high costs memory, too low the rate.
- */
-static double
-count_participants(void)
-{
-	return (Max(max_parallel_workers_per_gather, 2) + 1) *
-		(enable_partitionwise_aggregate ? 4 : 1);
 }
 
 /*
- * Make a filter past memory large enough for what all processes together may
- * have, if this one has an average share, and no larger.
+ * Is what is in the file little enough to be handed over as it is?
  */
-static void
-prepare_large(BfLarge *large, const BfHeader *design)
+static bool
+has_few_digests(const BfLarge *large)
 {
-	double		wanted = large->nelements * count_participants();
-	BfHeader	largest = large->b.f.h;
-
-	if (large->file != NULL && large->capacity < wanted)
-	{
-		while (largest.shape.nbits * 2 <= BF_MAX_BITS)
-			largest.shape.nbits *= 2;
-		wanted = fmin(wanted, bf_max_elements(&largest));
-		if (large->capacity < wanted)
-			enlarge(large, design, (uint64) wanted);
-	}
-	for (int folds = count_folds(&large->b.f.h, wanted); folds > 0; folds--)
-		bf_fold(&large->b.f);
+	return large->file != NULL &&
+		large->nwritten * sizeof(BfDigest) <= 4 * get_hash_memory_limit();
 }
 
 static void
@@ -650,13 +700,21 @@ bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
 {
 	BloomFilter *value;
 
-	appendStringInfoChar(buf, c->large != NULL);
-	if (c->large == NULL)
+	if (c->large == NULL || has_few_digests(c->large))
 	{
-		for_each_batch(c, append_digests, buf);
+		appendStringInfoChar(buf, 0);
+		if (c->large == NULL)
+			for_each_batch(c, append_digests, buf);
+		else
+			for_each_in_file(c->large, append_digests, buf);
 		return;
 	}
-	prepare_large(c->large, design);
+	appendStringInfoChar(buf, 1);
+	provide_for_all(c->large, c->large->nelements, design);
+	for (int folds = count_folds(&c->large->b.f.h,
+								 c->large->nelements * count_participants());
+		 folds > 0; folds--)
+		bf_fold(&c->large->b.f);
 	bf_recount(&c->large->b.f);
 	value = bf_build_copy(&c->large->b);
 	appendBinaryStringInfo(buf, VARDATA(value), VARSIZE(value) - VARHDRSZ);
@@ -678,13 +736,14 @@ bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
 				 errmsg("invalid serialized state of bloom_agg")));
 	if (bytes[0] == 0)
 	{
-		for (Size i = 1; i < len; i += sizeof(BfDigest))
-		{
-			BfDigest	digest;
-
-			memcpy(&digest, bytes + i, sizeof(digest));
-			bf_collect_add(c, design, &digest, 1);
-		}
+		/* a list, however long, to be merged */
+		c->n = (len - 1) / sizeof(BfDigest);
+		c->slots = MemoryContextAllocHuge(context, Max(len - 1, 1));
+		memcpy(c->slots, bytes + 1, len - 1);
+		for (uint32 i = 0; i < c->n; i++)
+			if (c->slots[i].h1 == 0 && c->slots[i].h2 == 0 &&
+				!c->keeps_copies)
+				c->has_zero = true;
 		return c;
 	}
 
@@ -755,6 +814,42 @@ add_to_growing(void *arg, const BfDigest *digests, uint32 n)
 }
 
 /*
+ * Fold a copy of a filter as often as the rate allows.
+ */
+static void
+fold_result(BfBuild *b, const BfLarge *large)
+{
+	int			folds = 0;
+
+	if (large->file != NULL)
+	{
+		/* whose elements have been counted */
+		for (folds = count_folds(&b->f.h, (double) large->nelements);
+			 folds > 0; folds--)
+			bf_fold(&b->f);
+		return;
+	}
+
+	/* bits that were unfolded say too much: only the fold itself can tell */
+	while (bf_can_fold(&b->f.h))
+	{
+		bf_fold(&b->f);
+		if (bf_expected_fpr(&b->f.h) <= b->f.h.fpr)
+		{
+			folds++;
+			continue;
+		}
+		b->f.h.shape = large->b.f.h.shape;
+		b->f.nbytes = large->b.f.nbytes;
+		memcpy(b->f.bits, large->b.f.bits, b->f.nbytes);
+		bf_recount(&b->f);
+		for (; folds > 0; folds--)
+			bf_fold(&b->f);
+		break;
+	}
+}
+
+/*
  * The filter of all that was collected.  The collection can go on.
  */
 BloomFilter *
@@ -767,13 +862,9 @@ bf_collect_result(BfCollection *c, const BfHeader *design, BfSizeMemo *memo)
 
 	if (c->large != NULL)
 	{
-		int			folds;
-
 		bf_recount(&c->large->b.f);
-		folds = count_folds(&c->large->b.f.h, (double) c->large->nelements);
 		bf_build_from(&b, &c->large->b.f, CurrentMemoryContext);
-		for (; folds > 0; folds--)
-			bf_fold(&b.f);
+		fold_result(&b, c->large);
 		b.f.h.capacity = (uint64) bf_max_elements(&b.f.h);
 		bf_warn_overfilled(&b.f.h);
 		return bf_build_result(&b);

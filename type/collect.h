@@ -37,7 +37,5 @@ extern BfCollection *bf_collect_deserialize(const uint8 *bytes, Size len,
 											MemoryContext context);
 extern BloomFilter *bf_collect_result(BfCollection *c, const BfHeader *design,
 									  BfSizeMemo *memo);
-extern void bf_collect_close(BfCollection *c);
-extern bool bf_collect_has_file(const BfCollection *c);
 
 #endif							/* BF_COLLECT_H */

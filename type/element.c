@@ -19,7 +19,9 @@
 #include "executor/executor.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
+#if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
+#endif
 #include "parser/parse_coerce.h"
 #include "parser/parse_type.h"
 #include "utils/builtins.h"
@@ -534,7 +536,8 @@ name_record(BfElement *el)
 		first = false;
 	}
 	appendStringInfoChar(&name, ')');
-	set_kind_name(el, name.data);
+	if (el->kind_name == NULL || strcmp(el->kind_name, name.data) != 0)
+		set_kind_name(el, name.data);
 	pfree(name.data);
 }
 
@@ -546,6 +549,9 @@ init_record_columns(BfElement *el, TupleDesc tupdesc)
 	el->tupdesc = CreateTupleDescCopy(tupdesc);
 	el->columns = palloc0(sizeof(BfElement) * Max(tupdesc->natts, 1));
 	MemoryContextSwitchTo(old);
+	if (el->tuptype != RECORDOID)
+		el->tupdesc_id = lookup_type_cache(el->tuptype,
+										   TYPECACHE_TUPDESC)->tupDesc_identifier;
 
 	for (int i = 0; i < tupdesc->natts; i++)
 	{
@@ -698,57 +704,79 @@ bf_element_init(BfElement *el, Oid typid, Oid collation, MemoryContext context)
 }
 
 /*
- * The element that an argument is, by its type in the query.  Of a column
- * that the query relabels to text to fit an overload (citext), its own type.
+ * The element that an argument is, by its type in the query.
  */
 void
 bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo, int argno)
 {
-	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, argno);
-	Node	   *expr = fcinfo->flinfo->fn_expr;
-	List	   *args = NIL;
-
-	if (expr != NULL && IsA(expr, FuncExpr))
-		args = ((FuncExpr *) expr)->args;
-	else if (expr != NULL && IsA(expr, OpExpr))
-		args = ((OpExpr *) expr)->args;
-	if (type == TEXTOID && list_length(args) > argno &&
-		IsA(list_nth(args, argno), RelabelType))
-	{
-		RelabelType *relabel = (RelabelType *) list_nth(args, argno);
-		Oid			from = getBaseType(exprType((Node *) relabel->arg));
-
-		if (from != VARCHAROID && from != BPCHAROID)
-			type = from;
-	}
-	bf_element_init(el, type, PG_GET_COLLATION(), fcinfo->flinfo->fn_mcxt);
+	bf_element_init(el, get_fn_expr_argtype(fcinfo->flinfo, argno),
+					PG_GET_COLLATION(), fcinfo->flinfo->fn_mcxt);
 }
 
 /*
- * The element that an argument is an array of.
+ * The element that a call site's array is of.  The next array may be of
+ * another type, as in pg_stats.
  */
-void
-bf_element_init_array_arg(BfElement *el, FunctionCallInfo fcinfo, int argno)
+BfElement *
+bf_element_of_array(FunctionCallInfo fcinfo, const ArrayType *array)
 {
-	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(argno);
+	BfElement  *el = fcinfo->flinfo->fn_extra;
 
+	if (el != NULL && el->typid == ARR_ELEMTYPE(array))
+		return el;
+	if (el == NULL)
+		el = fcinfo->flinfo->fn_extra =
+			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+	else if (el->context != NULL)
+		MemoryContextDelete(el->context);
+	memset(el, 0, sizeof(*el));	/* in case of an error */
 	bf_element_init(el, ARR_ELEMTYPE(array), PG_GET_COLLATION(),
 					fcinfo->flinfo->fn_mcxt);
+	return el;
 }
 
 /*
- * Bring the element of a record up to date with what a value says it is.
+ * Has a composite type in it been altered?  A call site can outlive that.
  */
-void
+static bool
+is_outdated(const BfElement *el)
+{
+	if (el->kind == BF_KIND_ARRAY)
+		return is_outdated(el->element);
+	if (el->kind != BF_KIND_RECORD || el->tupdesc == NULL)
+		return false;
+	if (el->tuptype != RECORDOID &&
+		lookup_type_cache(el->tuptype,
+						  TYPECACHE_TUPDESC)->tupDesc_identifier != el->tupdesc_id)
+		return true;
+	for (int i = 0; i < el->tupdesc->natts; i++)
+		if (is_outdated(&el->columns[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Bring an element up to date with what a value says it is.  True if its kind
+ * may have changed.
+ */
+bool
 bf_element_resolve(BfElement *el, Datum value)
 {
 	HeapTupleHeader header;
 	Oid			tuptype;
 	int32		tuptypmod;
+	bool		changed = false;
 	bool		renamed = false;
 
+	if (el->context == NULL)
+		return false;			/* a simple kind */
+	if (is_outdated(el))
+	{
+		init_element(el);
+		changed = true;
+	}
 	if (el->kind != BF_KIND_RECORD)
-		return;
+		return changed;
 
 	header = DatumGetHeapTupleHeader(value);
 	tuptype = HeapTupleHeaderGetTypeId(header);
@@ -765,6 +793,7 @@ bf_element_resolve(BfElement *el, Datum value)
 		init_record_columns(el, tupdesc);
 		el->dynamic |= el->basetype == RECORDOID;
 		ReleaseTupleDesc(tupdesc);
+		changed = true;
 	}
 
 	/* records inside it */
@@ -783,6 +812,7 @@ bf_element_resolve(BfElement *el, Datum value)
 	}
 	if (renamed)
 		name_record(el);
+	return changed || renamed;
 }
 
 /* ------------------------------------------------------------------------
@@ -831,16 +861,30 @@ bf_same_kind(const BfHeader *a, const BfHeader *b)
 const char *
 bf_kind_display(const BfHeader *h)
 {
-	const char *name;
+	StringInfoData name;
+	const char *p;
+	bool		quoted = false;
 
 	if (h->kind < BF_FIRST_NAMED_KIND)
 		return bf_kind_name(h->kind);
-	name = pnstrdup(h->kind_name, h->kind_name_len);
+	p = pnstrdup(h->kind_name, h->kind_name_len);
 	if (GetDatabaseEncoding() != PG_UTF8)
-		name = pg_any_to_server(name, strlen(name), PG_UTF8);
-	if (h->kind == BF_KIND_ENUM || h->kind == BF_KIND_HASHED)
-		name = strchr(name, ':') ? strchr(name, ':') + 1 : name;
-	return name;
+		p = pg_any_to_server(p, strlen(p), PG_UTF8);
+
+	/* without the marks, which are no part of a type's name */
+	initStringInfo(&name);
+	while (*p != '\0')
+	{
+		if (!quoted && (strncmp(p, "enum:", 5) == 0 ||
+						strncmp(p, "hash:", 5) == 0))
+			p += 5;
+		else
+		{
+			quoted ^= *p == '"';
+			appendStringInfoChar(&name, *p++);
+		}
+	}
+	return name.data;
 }
 
 static void kind_error(const BfHeader *h, const BfElement *el) pg_attribute_noreturn();
@@ -849,17 +893,21 @@ static void
 kind_error(const BfHeader *h, const BfElement *el)
 {
 	const char *kind = bf_kind_display(h);
+	BfHeader	mine;
 
+	bf_kind_of_element(el, &mine);
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("filter holds %s elements, not %s", kind,
 					el->kind == BF_KIND_RECORD ?
-					psprintf("record %s", el->kind_name) :
+					psprintf("record %s", bf_kind_display(&mine)) :
 					format_type_be(el->typid)),
 			 el->kind == BF_KIND_ARRAY && h->kind != BF_KIND_ARRAY ?
 			 errhint("To probe with each element of an array, use bloom_contains_any, bloom_contains_all or bloom_contains_each.") :
 			 h->kind == BF_KIND_RECORD ?
 			 errhint("Use a row whose columns have the types that the filter was built from, as in: ROW(1::bigint, 'a'::text).") :
+			 h->kind == BF_KIND_ARRAY && kind[0] == '(' ?
+			 errhint("Use an array of a composite type whose columns have the types that the filter was built from.") :
 			 errhint("Cast the value, as in: filter @> %s::%s.",
 					 el->kind == BF_KIND_TEXT ? "'...'" : "value",
 					 h->kind == BF_KIND_FLOAT ? "float8" : kind)));
@@ -881,8 +929,12 @@ type_behind_text(const BfHeader *h)
 		return InvalidOid;
 	name = bf_kind_display(h);
 #if PG_VERSION_NUM >= 160000
-	if (!parseTypeString(name, &type, &typmod, (Node *) NULL))
-		return InvalidOid;
+	{
+		ErrorSaveContext not_found = {T_ErrorSaveContext};
+
+		if (!parseTypeString(name, &type, &typmod, (Node *) &not_found))
+			return InvalidOid;
+	}
 #else
 	parseTypeString(name, &type, &typmod, true);
 #endif
@@ -915,21 +967,16 @@ next_column(const char **kind, const char **column, int *len)
 }
 
 /*
- * Does a record fit a filter of records but for untyped NULLs, as in
- * ROW(NULL, 2)?  A NULL has no bytes that could depend on its type.
+ * Does a record fit a record's kind but for untyped NULLs, as in ROW(NULL, 2)?
+ * A NULL has no bytes that could depend on its type.
  */
 static bool
-fits_but_for_nulls(const BfElement *el, const BfHeader *h, Datum value)
+fits_but_for_nulls(const BfElement *el, const char *kind, Datum value)
 {
-	const char *theirs;
 	Datum	   *values;
 	bool	   *nulls;
 
-	if (el->kind != BF_KIND_RECORD || h->kind != BF_KIND_RECORD ||
-		DatumGetPointer(value) == NULL)
-		return false;
-	theirs = pnstrdup(h->kind_name, h->kind_name_len);
-	if (*theirs++ != '(')
+	if (*kind++ != '(')
 		return false;
 
 	values = palloc(sizeof(Datum) * Max(el->tupdesc->natts, 1));
@@ -937,22 +984,25 @@ fits_but_for_nulls(const BfElement *el, const BfHeader *h, Datum value)
 	deform_record(el, value, values, nulls);
 	for (int i = 0; i < el->tupdesc->natts; i++)
 	{
-		const char *mine = part_name(&el->columns[i]);
+		const BfElement *mine = &el->columns[i];
 		Oid			type = TupleDescAttr(el->tupdesc, i)->atttypid;
-		const char *column;
+		const char *theirs;
 		int			len;
 
 		if (TupleDescAttr(el->tupdesc, i)->attisdropped)
 			continue;
-		if (*theirs == ')' || *theirs == '\0')
+		if (*kind == ')' || *kind == '\0')
 			return false;		/* they have fewer */
-		next_column(&theirs, &column, &len);
-		if ((int) strlen(mine) == len && memcmp(mine, column, len) == 0)
+		next_column(&kind, &theirs, &len);
+		theirs = pnstrdup(theirs, len);
+		if (strcmp(part_name(mine), theirs) == 0)
 			continue;
-		if (!(nulls[i] && (type == UNKNOWNOID || type == RECORDOID)))
+		if (nulls[i] ? type != UNKNOWNOID && type != RECORDOID :
+			mine->kind != BF_KIND_RECORD ||
+			!fits_but_for_nulls(mine, theirs, values[i]))
 			return false;
 	}
-	return strcmp(theirs, ")") == 0;
+	return strcmp(kind, ")") == 0;
 }
 
 /*
@@ -966,9 +1016,6 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 	BfHeader	mine;
 	Oid			declared;
 
-	if (h->kind == BF_KIND_NONE)
-		return;
-
 	/* an earlier filter may have made it another type */
 	declared = getBaseType(el->typid);
 	if (el->basetype != declared && h->kind != BF_KIND_HASHED)
@@ -976,6 +1023,8 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 		el->basetype = declared;
 		init_element(el);
 	}
+	if (h->kind == BF_KIND_NONE)
+		return;
 
 	bf_kind_of_element(el, &mine);
 	if (likely(bf_same_kind(h, &mine)))
@@ -985,7 +1034,8 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 	{
 		Oid			type = type_behind_text(h);
 
-		if (OidIsValid(type) && declared == TEXTOID)
+		if (OidIsValid(type) &&
+			(declared == TEXTOID || declared == VARCHAROID))
 		{
 			el->basetype = getBaseType(type);
 			init_element(el);
@@ -994,7 +1044,10 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 				return;
 		}
 	}
-	if (fits_but_for_nulls(el, h, value))
+	if (el->kind == BF_KIND_RECORD && h->kind == BF_KIND_RECORD &&
+		DatumGetPointer(value) != NULL &&
+		fits_but_for_nulls(el, pnstrdup(h->kind_name, h->kind_name_len),
+						   value))
 		return;
 	kind_error(h, el);
 }

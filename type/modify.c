@@ -36,17 +36,14 @@ check_can_add(const BfHeader *h)
  * What a call site keeps: how values become bytes.
  */
 static BfElement *
-element_of_site(FunctionCallInfo fcinfo, bool array)
+element_of_site(FunctionCallInfo fcinfo)
 {
 	BfElement  *el = fcinfo->flinfo->fn_extra;
 
 	if (unlikely(el == NULL))
 	{
 		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
-		if (array)
-			bf_element_init_array_arg(el, fcinfo, 1);
-		else
-			bf_element_init_arg(el, fcinfo, 1);
+		bf_element_init_arg(el, fcinfo, 1);
 		fcinfo->flinfo->fn_extra = el;
 	}
 	return el;
@@ -142,7 +139,7 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = element_of_site(fcinfo, false);
+	el = element_of_site(fcinfo);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	check_can_add(&f.h);
 	if (!f.h.layout->multiset)
@@ -179,8 +176,8 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = element_of_site(fcinfo, true);
 	array = PG_GETARG_ARRAYTYPE_P(1);
+	el = bf_element_of_array(fcinfo, array);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, &nulls, &n);
@@ -219,7 +216,7 @@ bf_sql_remove(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = element_of_site(fcinfo, false);
+	el = element_of_site(fcinfo);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	if (f.h.layout->remove == NULL && bf_is_sized(&f.h))
 		ereport(ERROR,

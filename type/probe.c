@@ -67,11 +67,9 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 		bf_element_init_arg(&site->el, fcinfo, value_arg);
 		fcinfo->flinfo->fn_extra = site;
 	}
-	if (unlikely(site->el.dynamic))
-	{
-		bf_element_resolve(&site->el, value);
+	if (unlikely(site->el.context != NULL) &&
+		(bf_element_resolve(&site->el, value) || site->el.dynamic))
 		site->len = 0;			/* its kind may have changed */
-	}
 
 	filter = PG_GETARG_BLOOM(filter_arg);
 	image = (const uint8 *) VARDATA_ANY(filter);
@@ -118,19 +116,13 @@ static int
 contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 			  bool **nulls)
 {
-	BfElement  *el = fcinfo->flinfo->fn_extra;
+	BfElement  *el = bf_element_of_array(fcinfo, array);
 	BfFilter	f;
 	Datum	   *values;
 	int			n;
 
-	if (el == NULL)
-	{
-		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
-		bf_element_init_array_arg(el, fcinfo, 1);
-		fcinfo->flinfo->fn_extra = el;
-	}
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	if (!el->dynamic)
+	if (el->context == NULL)
 		bf_element_become(el, &f.h, (Datum) 0);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, nulls, &n);
@@ -141,7 +133,7 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 		(*answers)[i] = false;
 		if ((*nulls)[i])
 			continue;
-		if (el->dynamic)
+		if (el->context != NULL)
 		{
 			bf_element_resolve(el, values[i]);
 			bf_element_become(el, &f.h, values[i]);

@@ -135,6 +135,7 @@ struct BfElement
 	Oid			tuptype;		/* BF_KIND_RECORD */
 	int32		tuptypmod;
 	TupleDesc	tupdesc;
+	uint64		tupdesc_id;		/* of a named type: changes when it is altered */
 	BfElement  *columns;
 };
 
@@ -142,9 +143,9 @@ extern void bf_element_init(BfElement *el, Oid typid, Oid collation,
 							MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
-extern void bf_element_init_array_arg(BfElement *el, FunctionCallInfo fcinfo,
-									  int argno);
-extern void bf_element_resolve(BfElement *el, Datum value);
+extern BfElement *bf_element_of_array(FunctionCallInfo fcinfo,
+									  const ArrayType *array);
+extern bool bf_element_resolve(BfElement *el, Datum value);
 extern void bf_element_become(BfElement *el, const BfHeader *h, Datum value);
 extern void bf_check_key(const BfHeader *h, const BfElement *el);
 extern void bf_kind_of_element(const BfElement *el, BfHeader *h);
