@@ -30,7 +30,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/numeric.h"
-#include "utils/pg_locale.h"
 #include "utils/regproc.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -887,7 +886,8 @@ bf_kind_display(const BfHeader *h)
 	return name.data;
 }
 
-static void kind_error(const BfHeader *h, const BfElement *el) pg_attribute_noreturn();
+static void kind_error(const BfHeader *h, const BfElement *el)
+			__attribute__((noreturn));
 
 static void
 kind_error(const BfHeader *h, const BfElement *el)

@@ -35,7 +35,8 @@ extern BloomFilter *bf_make_unsized(void);
 
 /* Raise err unless status is BF_OK. */
 extern void bf_must(BfStatus status, const BfError *err);
-extern void bf_throw(const BfError *err, int corrupt_sqlstate) pg_attribute_noreturn();
+extern void bf_throw(const BfError *err, int corrupt_sqlstate)
+			__attribute__((noreturn));
 extern int	bf_sqlstate(const BfError *err, int corrupt_sqlstate);
 extern void bf_warn_overfilled(const BfHeader *h);
 
