@@ -163,6 +163,10 @@ typedef struct BfLayout
 	/* the byte ranges that test reads, in ascending order; returns how many */
 	uint32_t	(*ranges) (const BfShape *shape, BfDigest digest,
 						   BfRange ranges[BF_MAX_RANGES]);
+	/* test, of the ranges' bytes alone, put together without gaps */
+	bool		(*test_ranges) (const uint8_t *bytes, const BfRange *ranges,
+								uint32_t nranges, const BfShape *shape,
+								BfDigest digest);
 	/* into |= from, into &= from; false where there is no room */
 	bool		(*unite) (uint8_t *into, const uint8_t *from,
 						  const BfShape *shape);
@@ -302,6 +306,8 @@ extern BfStatus bf_open(const uint8_t *image, size_t len, BfFilter *f,
 						BfError *err);
 extern BfStatus bf_open_header(const uint8_t *image, size_t have, size_t len,
 							   BfHeader *h, BfError *err);
+/* What the first have bytes say the header takes, within limits. */
+extern size_t bf_image_header_size(const uint8_t *image, size_t have);
 extern BfStatus bf_validate(const uint8_t *image, size_t len, BfFilter *f,
 							BfError *err);
 extern void bf_write_header(const BfHeader *h, uint8_t *image);

@@ -304,10 +304,9 @@ blocked_add_many(uint8_t *bits, const BfShape *shape,
  * All of the first word's bits are looked at, even behind a 0: where it falls
  * is chance, and a branch on it would be mispredicted at every other probe.
  */
-static bool
-blocked_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+static inline bool
+test_block(const uint8_t *block, const BfShape *shape, BfDigest digest)
 {
-	const uint8_t *block = bits + blocked_offset(shape, digest);
 	uint32_t	k = shape->nhashes;
 	uint32_t	first = k < FIRST_WORD ? k : FIRST_WORD;
 	unsigned	hit = 1;
@@ -323,6 +322,21 @@ blocked_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
 			return false;
 	}
 	return true;
+}
+
+static bool
+blocked_test(const uint8_t *bits, const BfShape *shape, BfDigest digest)
+{
+	return test_block(bits + blocked_offset(shape, digest), shape, digest);
+}
+
+static bool
+blocked_test_ranges(const uint8_t *bytes, const BfRange *ranges,
+					uint32_t nranges, const BfShape *shape, BfDigest digest)
+{
+	(void) ranges;
+	(void) nranges;
+	return test_block(bytes, shape, digest);
 }
 
 /*
@@ -389,6 +403,7 @@ const BfLayout bf_layout_blocked = {
 	.add_many = blocked_add_many,
 	.test = blocked_test,
 	.ranges = blocked_ranges,
+	.test_ranges = blocked_test_ranges,
 	.unite = bf_or_bits,
 	.intersect = bf_and_bits,
 	.recount = bf_count_bits,

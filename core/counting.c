@@ -147,6 +147,19 @@ counting_ranges(const BfShape *shape, BfDigest digest,
 							  ranges);
 }
 
+static bool
+counting_test_ranges(const uint8_t *bytes, const BfRange *ranges,
+					 uint32_t nranges, const BfShape *shape, BfDigest digest)
+{
+	FOR_EACH_POSITION(shape->nbits / 4, shape->nhashes, digest, pos)
+	{
+		if ((bf_ranges_byte(bytes, ranges, nranges, pos >> 1) >>
+			 (pos & 1) * 4 & 15) == 0)
+			return false;
+	}
+	return true;
+}
+
 /*
  * The sum of two multisets.
  */
@@ -230,6 +243,7 @@ const BfLayout bf_layout_counting = {
 	.remove = counting_remove,
 	.test = counting_test,
 	.ranges = counting_ranges,
+	.test_ranges = counting_test_ranges,
 	.unite = counting_unite,
 	.intersect = counting_intersect,
 	.recount = counting_recount,

@@ -180,19 +180,15 @@ open_table(const uint8_t *bits, const BfShape *shape)
  * to it that there are as many.
  */
 static inline uint128
-load_bucket(const Table *t, uint64_t i)
+load_bucket(const uint8_t *p, uint64_t at)
 {
-	uint64_t	at = i * t->bucket_bits;
-	const uint8_t *p = t->bits + at / 8;
-
 	return ((uint128) bf_load64(p + 8) << 64 | bf_load64(p)) >> at % 8;
 }
 
 /* False where the bytes are no bucket. */
 static inline bool
-read_bucket(const Table *t, uint64_t i, uint32_t fp[SLOTS])
+decode_bucket(const Table *t, uint128 bucket, uint32_t fp[SLOTS])
 {
-	uint128		bucket = load_bucket(t, i);
 	uint32_t	number = (uint32_t) bucket & 4095;
 	uint32_t	low;
 	uint32_t	high_bits = t->f - 4;
@@ -212,6 +208,14 @@ read_bucket(const Table *t, uint64_t i, uint32_t fp[SLOTS])
 		bucket >>= high_bits;
 	}
 	return true;
+}
+
+static inline bool
+read_bucket(const Table *t, uint64_t i, uint32_t fp[SLOTS])
+{
+	uint64_t	at = i * t->bucket_bits;
+
+	return decode_bucket(t, load_bucket(t->bits + at / 8, at), fp);
 }
 
 /* In the order of a bucket? */
@@ -544,12 +548,38 @@ cuckoo_ranges(const BfShape *shape, BfDigest digest,
 	uint64_t	i = first_bucket(&t, digest);
 	uint64_t	other = other_bucket(&t, i, fingerprint(&t, digest));
 
+	/* the first and the second of the two, then the stash */
 	ranges[0].offset = (i < other ? i : other) * t.bucket_bits / 8;
 	ranges[1].offset = (i < other ? other : i) * t.bucket_bits / 8;
 	ranges[0].length = ranges[1].length = 16;
 	ranges[2].offset = shape->nbits / 8 - STASH_BYTES;
 	ranges[2].length = STASH_BYTES;
 	return 3;
+}
+
+static bool
+cuckoo_test_ranges(const uint8_t *bytes, const BfRange *ranges,
+				   uint32_t nranges, const BfShape *shape, BfDigest digest)
+{
+	Table		t = open_table(NULL, shape);
+	uint32_t	fp = fingerprint(&t, digest);
+	uint64_t	i = first_bucket(&t, digest);
+	uint64_t	other = other_bucket(&t, i, fp);
+	uint32_t	bucket[SLOTS];
+
+	(void) ranges;
+	(void) nranges;
+	decode_bucket(&t, load_bucket(bytes, (i < other ? i : other) * t.bucket_bits),
+				  bucket);
+	if (find_in_bucket(bucket, fp) >= 0)
+		return true;
+	decode_bucket(&t, load_bucket(bytes + 16,
+								  (i < other ? other : i) * t.bucket_bits),
+				  bucket);
+	if (find_in_bucket(bucket, fp) >= 0)
+		return true;
+	t.stash = (uint8_t *) bytes + 32;
+	return count_in_stash(&t, stash_entry(i, other, fp)) > 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -707,6 +737,7 @@ const BfLayout bf_layout_cuckoo = {
 	.remove = cuckoo_remove,
 	.test = cuckoo_test,
 	.ranges = cuckoo_ranges,
+	.test_ranges = cuckoo_test_ranges,
 	.unite = cuckoo_unite,
 	.intersect = cuckoo_intersect,
 	.recount = cuckoo_recount,

@@ -351,6 +351,15 @@ bf_write_header(const BfHeader *h, uint8_t *image)
 	bf_store32(image + 56, (uint32_t) bf_checksum(image, size));
 }
 
+size_t
+bf_image_header_size(const uint8_t *image, size_t have)
+{
+	size_t		size = have < BF_FIXED_HEADER ? 0 : bf_load16(image + 6);
+
+	return size < BF_FIXED_HEADER ? BF_FIXED_HEADER :
+		size > BF_MAX_HEADER ? BF_MAX_HEADER : size;
+}
+
 static bool
 shape_is_sound(const BfLayout *layout, const BfShape *shape)
 {

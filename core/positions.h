@@ -32,4 +32,18 @@ extern uint32_t bf_position_ranges(uint64_t m, uint32_t k, BfDigest digest,
 								   uint32_t per_byte,
 								   BfRange ranges[BF_MAX_RANGES]);
 
+/* The byte at an offset, out of the ranges' bytes. */
+static inline uint8_t
+bf_ranges_byte(const uint8_t *bytes, const BfRange *ranges, uint32_t nranges,
+			   uint64_t offset)
+{
+	for (uint32_t i = 0; i < nranges; i++)
+	{
+		if (offset - ranges[i].offset < ranges[i].length)
+			return bytes[offset - ranges[i].offset];
+		bytes += ranges[i].length;
+	}
+	return 0;
+}
+
 #endif							/* BF_POSITIONS_H */

@@ -227,6 +227,18 @@ standard_ranges(const BfShape *shape, BfDigest digest,
 	return bf_position_ranges(shape->nbits, shape->nhashes, digest, 8, ranges);
 }
 
+static bool
+standard_test_ranges(const uint8_t *bytes, const BfRange *ranges,
+					 uint32_t nranges, const BfShape *shape, BfDigest digest)
+{
+	FOR_EACH_POSITION(shape->nbits, shape->nhashes, digest, pos)
+	{
+		if (!(bf_ranges_byte(bytes, ranges, nranges, pos >> 3) >> (pos & 7) & 1))
+			return false;
+	}
+	return true;
+}
+
 const BfLayout bf_layout_standard = {
 	.id = BF_STANDARD,
 	.name = "standard",
@@ -245,6 +257,7 @@ const BfLayout bf_layout_standard = {
 	.add_many = standard_add_many,
 	.test = standard_test,
 	.ranges = standard_ranges,
+	.test_ranges = standard_test_ranges,
 	.unite = bf_or_bits,
 	.intersect = bf_and_bits,
 	.recount = bf_count_bits,

@@ -713,25 +713,21 @@ bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo, int argno)
 }
 
 /*
- * The element that a call site's array is of.  The next array may be of
- * another type, as in pg_stats.
+ * Make el, zero at first, the element that an array is of.  The next array of
+ * a call site may be of another type, as in pg_stats: true if it is.
  */
-BfElement *
-bf_element_of_array(FunctionCallInfo fcinfo, const ArrayType *array)
+bool
+bf_element_of_array(BfElement *el, const ArrayType *array,
+					FunctionCallInfo fcinfo)
 {
-	BfElement  *el = fcinfo->flinfo->fn_extra;
-
-	if (el != NULL && el->typid == ARR_ELEMTYPE(array))
-		return el;
-	if (el == NULL)
-		el = fcinfo->flinfo->fn_extra =
-			MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
-	else if (el->context != NULL)
+	if (el->typid == ARR_ELEMTYPE(array))
+		return false;
+	if (el->context != NULL)
 		MemoryContextDelete(el->context);
 	memset(el, 0, sizeof(*el));	/* in case of an error */
 	bf_element_init(el, ARR_ELEMTYPE(array), PG_GET_COLLATION(),
 					fcinfo->flinfo->fn_mcxt);
-	return el;
+	return true;
 }
 
 /*

@@ -177,7 +177,13 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
 	array = PG_GETARG_ARRAYTYPE_P(1);
-	el = bf_element_of_array(fcinfo, array);
+	el = fcinfo->flinfo->fn_extra;
+	if (el == NULL)
+	{
+		el = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+		fcinfo->flinfo->fn_extra = el;
+	}
+	(void) bf_element_of_array(el, array, fcinfo);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, &nulls, &n);

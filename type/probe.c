@@ -3,13 +3,21 @@
  * probe.c
  *	  filter @> value, and the same for arrays.
  *
+ * A filter in memory is probed where it lies.  Of one that is stored out of
+ * line only the header and the ranges are read that the layout names for the
+ * value; but a filter that is probed over and over is loaded as soon as its
+ * slices have cost as much as loading it, if hash_mem allows.
+ *
  *-------------------------------------------------------------------------
  */
-#include "type/type.h"
+#include "type/slices.h"
 
+#include "access/detoast.h"
+#include "access/heaptoast.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 PG_FUNCTION_INFO_V1(bf_sql_contains);
 PG_FUNCTION_INFO_V1(bf_sql_contained);
@@ -17,10 +25,14 @@ PG_FUNCTION_INFO_V1(bf_sql_contains_any);
 PG_FUNCTION_INFO_V1(bf_sql_contains_all);
 PG_FUNCTION_INFO_V1(bf_sql_contains_each);
 
+/* What opening the TOAST relation costs, in chunks read in a row. */
+#define OPENING_COST	16
+
 /*
  * What a call site keeps from one probe to the next: how values become bytes,
- * and the header of the last filter, parsed.  A filter is known again by its
- * header's bytes, since a pointer says nothing about what is there.
+ * and the last filter's header, parsed.  In memory a filter is known again by
+ * its header's bytes, since a pointer says nothing about what is there; out of
+ * line by its TOAST pointer, whose value never changes.
  */
 typedef struct BfProbeSite
 {
@@ -29,69 +41,368 @@ typedef struct BfProbeSite
 	Size		header_size;
 	BfHeader	h;
 	uint8		header_bytes[BF_MAX_HEADER];
+
+	/* the last filter that was out of line; va_valueid 0 = none yet */
+	struct varatt_external stored;
+	double		spent;			/* on it, in chunks */
+	MemoryContext parent;
+	MemoryContext context;		/* of loaded, or NULL */
+	uint8	   *loaded;			/* its image, or NULL */
 } BfProbeSite;
 
-static void
-remember_header(BfProbeSite *site, const uint8 *image, Size len, Datum value)
+static BfProbeSite *
+make_site(FunctionCallInfo fcinfo)
 {
-	BfFilter	f;
+	BfProbeSite *site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+											   sizeof(BfProbeSite));
+
+	site->parent = fcinfo->flinfo->fn_mcxt;
+	fcinfo->flinfo->fn_extra = site;
+	return site;
+}
+
+/*
+ * Another filter: of its image of len bytes the header is at hand.
+ */
+static void
+remember_header(BfProbeSite *site, const uint8 *image, Size have, Size len,
+				Datum value)
+{
+	BfHeader	h;
 	BfError		err;
 
 	site->len = 0;
-	if (bf_open(image, len, &f, &err) != BF_OK)
+	if (bf_open_header(image, have, len, &h, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_DATA_CORRUPTED);
-	bf_element_become(&site->el, &f.h, value);
-	site->header_size = bf_header_size(&f.h);
-	memcpy(site->header_bytes, image, site->header_size);
-	/* parsed from the copy, where its names stay valid */
-	if (bf_open_header(site->header_bytes, site->header_size, len, &site->h,
-					   &err) != BF_OK)
-		bf_throw(&err, ERRCODE_DATA_CORRUPTED);
+	bf_element_become(&site->el, &h, value);
+	site->header_size = bf_header_size(&h);
+	memmove(site->header_bytes, image, site->header_size);
+	/* the copy is where its names stay valid */
+	h.kind_name = (char *) site->header_bytes + ((uint8 *) h.kind_name - image);
+	h.layers = site->header_bytes + (h.layers - image);
+	site->h = h;
 	site->len = len;
 }
 
-static bool
-contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
+/* ------------------------------------------------------------------------
+ * Filters out of line
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Forget what is known of the last one.
+ */
+static void
+forget_stored(BfProbeSite *site)
 {
-	BfProbeSite *site = fcinfo->flinfo->fn_extra;
-	Datum		value = PG_GETARG_DATUM(value_arg);
-	BloomFilter *filter;
+	site->stored.va_valueid = InvalidOid;
+	site->spent = 0;
+	if (site->context != NULL)
+		MemoryContextReset(site->context);
+	site->loaded = NULL;
+}
+
+/*
+ * Load the filter and keep it, its blocks aligned with the cache's lines.
+ */
+static void
+load_stored(BfProbeSite *site, struct varlena *attr)
+{
+	Size		len = toast_raw_datum_size(PointerGetDatum(attr)) - VARHDRSZ;
+	char	   *memory;
+	uint8	   *image;
+
+	if (site->context == NULL)
+		site->context = AllocSetContextCreate(site->parent,
+											  "bloomfilter probe",
+											  ALLOCSET_START_SMALL_SIZES);
+	memory = MemoryContextAllocExtended(site->context,
+										len + VARHDRSZ + PG_CACHE_LINE_SIZE,
+										MCXT_ALLOC_HUGE);
+	image = (uint8 *) TYPEALIGN(BF_BLOCK_BITS / 8, memory) +
+		BF_BLOCK_BITS / 8 - (BF_FIXED_HEADER % (BF_BLOCK_BITS / 8));
+	if (bf_can_slice(&site->stored))
+	{
+		BfSlices	s;
+
+		bf_slices_open(&s, &site->stored, true);
+		bf_slices_read(&s, 0, len, image);
+		bf_slices_close(&s);
+	}
+	else
+	{
+		struct varlena *flat = detoast_attr(attr);
+
+		memcpy(image, VARDATA(flat), len);
+		pfree(flat);
+	}
+	site->loaded = image;		/* complete */
+}
+
+/*
+ * Of a filter that has layers the i'th, counted from the largest; of another
+ * itself.  Where it starts in the image.
+ */
+static uint64
+open_part(const BfProbeSite *site, unsigned i, BfHeader *part)
+{
+	uint64		offset = site->header_size;
+
+	*part = site->h;
+	if (site->h.nlayers == 0)
+		return offset;
+	for (unsigned j = 0; j < site->h.nlayers - i - 1; j++)
+	{
+		bf_layer_header(&site->h, j, part);
+		offset += bf_payload_size(part);
+	}
+	bf_layer_header(&site->h, site->h.nlayers - i - 1, part);
+	return offset;
+}
+
+typedef struct BfWanted
+{
+	uint64		offset;
+	uint32		length;
+	uint8	   *to;
+} BfWanted;
+
+static int
+by_offset(const void *a, const void *b)
+{
+	uint64		x = ((const BfWanted *) a)->offset;
+	uint64		y = ((const BfWanted *) b)->offset;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Read what n digests need of one part, each chunk once, and test.  Elements
+ * that were answered "maybe" already are left out.
+ */
+static void
+test_slices(BfProbeSite *site, BfSlices *s, const BfDigest *digests,
+			uint32 n, const bool *skip, bool *answers, unsigned i)
+{
+	BfHeader	part;
+	uint64		start = open_part(site, i, &part);
+	BfRange		ranges_of_one[BF_MAX_RANGES];
+	BfWanted	wanted_by_one[BF_MAX_RANGES];
+	uint8		bytes_for_one[BF_MAX_RANGES * 2];
+	uint32		nranges_of_one;
+	BfRange    *ranges = ranges_of_one;
+	BfWanted   *wanted = wanted_by_one;
+	uint8	   *bytes = bytes_for_one;
+	uint32	   *nranges = &nranges_of_one;
+	uint8	   *end;
+	uint32		nwanted = 0;
+	Size		size = 0;
+	int32		chunk = -1;
+
+	if (n > 1)
+	{
+		ranges = palloc_extended((Size) n * BF_MAX_RANGES * sizeof(BfRange),
+								 MCXT_ALLOC_HUGE);
+		nranges = palloc_extended((Size) n * sizeof(uint32), MCXT_ALLOC_HUGE);
+	}
+	for (uint32 j = 0; j < n; j++)
+	{
+		nranges[j] = 0;
+		if (skip[j] || answers[j])
+			continue;
+		nranges[j] = part.layout->ranges(&part.shape, digests[j],
+										 ranges + (Size) j * BF_MAX_RANGES);
+		nwanted += nranges[j];
+		for (uint32 k = 0; k < nranges[j]; k++)
+			size += ranges[(Size) j * BF_MAX_RANGES + k].length;
+	}
+	if (n > 1)
+		wanted = palloc_extended((Size) Max(nwanted, 1) * sizeof(BfWanted),
+								 MCXT_ALLOC_HUGE);
+	if (size > sizeof(bytes_for_one))
+		bytes = palloc_extended(size, MCXT_ALLOC_HUGE);
+	end = bytes;
+	nwanted = 0;
+	for (uint32 j = 0; j < n; j++)
+		for (uint32 k = 0; k < nranges[j]; k++)
+		{
+			const BfRange *range = &ranges[(Size) j * BF_MAX_RANGES + k];
+
+			wanted[nwanted].offset = start + range->offset;
+			wanted[nwanted].length = range->length;
+			wanted[nwanted++].to = end;
+			end += range->length;
+		}
+	if (n > 1)
+		qsort(wanted, nwanted, sizeof(BfWanted), by_offset);
+	for (uint32 k = 0; k < nwanted; k++)
+	{
+		bf_slices_read(s, wanted[k].offset, wanted[k].length, wanted[k].to);
+		if (s->chunk != chunk)
+			site->spent += 2;
+		chunk = s->chunk;
+	}
+
+	end = bytes;
+	for (uint32 j = 0; j < n; j++)
+	{
+		if (nranges[j] == 0)
+			continue;
+		answers[j] = part.layout->test_ranges(end,
+											  ranges + (Size) j * BF_MAX_RANGES,
+											  nranges[j], &part.shape,
+											  digests[j]);
+		for (uint32 k = 0; k < nranges[j]; k++)
+			end += ranges[(Size) j * BF_MAX_RANGES + k].length;
+	}
+	if (bytes != bytes_for_one)
+		pfree(bytes);
+	if (n == 1)
+		return;
+	pfree(ranges);
+	pfree(nranges);
+	pfree(wanted);
+}
+
+/* ------------------------------------------------------------------------
+ * Any filter
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * Get ready to probe a filter with n values, of which value is one, or 0.
+ * Returns the image, or NULL for one of which slices are to be read: *s is
+ * open then.  In either case site->h is its header.
+ */
+static const uint8 *
+open_filter(BfProbeSite *site, Datum filter, Datum value, double n,
+			BfSlices *s)
+{
+	struct varlena *attr = (struct varlena *) DatumGetPointer(filter);
 	const uint8 *image;
 	Size		len;
-	BfDigest	digest;
 
-	if (unlikely(site == NULL))
+	if (likely(!VARATT_IS_EXTERNAL_ONDISK(attr)))
 	{
-		site = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfProbeSite));
-		site->len = 0;
-		bf_element_init_arg(&site->el, fcinfo, value_arg);
-		fcinfo->flinfo->fn_extra = site;
+		attr = PG_DETOAST_DATUM_PACKED(filter);
+		image = (const uint8 *) VARDATA_ANY(attr);
+		len = VARSIZE_ANY_EXHDR(attr);
 	}
-	if (unlikely(site->el.context != NULL) &&
-		(bf_element_resolve(&site->el, value) || site->el.dynamic))
-		site->len = 0;			/* its kind may have changed */
+	else
+	{
+		struct varatt_external pointer;
+		double		cost;
 
-	filter = PG_GETARG_BLOOM(filter_arg);
-	image = (const uint8 *) VARDATA_ANY(filter);
-	len = VARSIZE_ANY_EXHDR(filter);
+		VARATT_EXTERNAL_GET_POINTER(pointer, attr);
+		if (memcmp(&pointer, &site->stored, sizeof(pointer)) != 0)
+		{
+			forget_stored(site);
+			site->stored = pointer;
+			site->len = 0;
+		}
+		len = pointer.va_rawsize - VARHDRSZ;
+		cost = (double) len / TOAST_MAX_CHUNK_SIZE;
+		if (site->loaded == NULL && len <= get_hash_memory_limit() &&
+			(site->spent >= cost || (bf_can_slice(&pointer) && n * 2 >= cost)))
+			load_stored(site, attr);
+		image = site->loaded;
+
+		if (image == NULL && bf_can_slice(&pointer))
+		{
+			bf_slices_open(s, &pointer, false);
+			site->spent += OPENING_COST;
+			if (site->len == 0)
+			{
+				Size		have = Min(len, BF_FIXED_HEADER);
+
+				/* most often that is all of it */
+				bf_slices_read(s, 0, have, site->header_bytes);
+				have = Min(len, bf_image_header_size(site->header_bytes, have));
+				if (have > BF_FIXED_HEADER)
+					bf_slices_read(s, 0, have, site->header_bytes);
+				remember_header(site, site->header_bytes, have, len, value);
+			}
+			return NULL;
+		}
+		if (image == NULL)
+		{
+			attr = detoast_attr(attr);
+			image = (const uint8 *) VARDATA(attr);
+			site->spent += cost;
+		}
+	}
+
 	if (unlikely(len != site->len ||
 				 memcmp(image, site->header_bytes, site->header_size) != 0))
-		remember_header(site, image, len, value);
+		remember_header(site, image, len, len, value);
+	return image;
+}
 
+static inline bool
+test_image(const BfProbeSite *site, const uint8 *image, BfDigest digest)
+{
 	if (unlikely(site->h.nset == 0))
 		return false;
-	digest = bf_element_digest(&site->el, &site->h, value);
 	if (unlikely(site->h.expansion != 0))
 	{
 		BfFilter	f;
 
 		f.h = site->h;
-		f.bits = (uint8 *) image + site->header_size;
-		f.nbytes = len - site->header_size;
+		f.bits = unconstify(uint8 *, image) + site->header_size;
+		f.nbytes = site->len - site->header_size;
 		return bf_test_layers(&f, digest);
 	}
 	return site->h.layout->test(image + site->header_size, &site->h.shape,
 								digest);
+}
+
+static pg_noinline bool
+contains_stored(BfProbeSite *site, Datum filter, Datum value)
+{
+	BfSlices	s;
+	const uint8 *image = open_filter(site, filter, value, 1, &s);
+	bool		answer = false;
+	const bool	skip = false;
+	BfDigest	digest;
+
+	digest = bf_element_digest(&site->el, &site->h, value);
+	if (image != NULL)
+		return test_image(site, image, digest);
+	for (unsigned i = 0; i == 0 || i < site->h.nlayers; i++)
+		if (site->h.nset > 0 && !answer)
+			test_slices(site, &s, &digest, 1, &skip, &answer, i);
+	bf_slices_close(&s);
+	return answer;
+}
+
+static inline bool
+contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
+{
+	BfProbeSite *site = fcinfo->flinfo->fn_extra;
+	Datum		filter = PG_GETARG_DATUM(filter_arg);
+	Datum		value = PG_GETARG_DATUM(value_arg);
+	const uint8 *image;
+	Size		len;
+
+	if (unlikely(site == NULL))
+	{
+		site = make_site(fcinfo);
+		bf_element_init_arg(&site->el, fcinfo, value_arg);
+	}
+	if (unlikely(site->el.context != NULL) &&
+		(bf_element_resolve(&site->el, value) || site->el.dynamic))
+		site->len = 0;			/* its kind may have changed */
+
+	if (unlikely(VARATT_IS_EXTENDED(DatumGetPointer(filter))))
+		return contains_stored(site, filter, value);
+
+	image = (const uint8 *) VARDATA(DatumGetPointer(filter));
+	len = VARSIZE(DatumGetPointer(filter)) - VARHDRSZ;
+	if (unlikely(len != site->len ||
+				 memcmp(image, site->header_bytes, site->header_size) != 0))
+		remember_header(site, image, len, len, value);
+	return site->h.nset > 0 &&
+		test_image(site, image, bf_element_digest(&site->el, &site->h, value));
 }
 
 /* filter @> value, bloom_contains(filter, value) */
@@ -108,37 +419,61 @@ bf_sql_contained(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(contains(fcinfo, 1, 0));
 }
 
+/* ------------------------------------------------------------------------
+ * Arrays
+ * ------------------------------------------------------------------------
+ */
+
 /*
- * Probe with every element of the array in turn: an answer each, and which
- * elements are NULL.  Returns how many there are.
+ * Probe with every element of the array: an answer each, and which elements
+ * are NULL.  Returns how many there are.
  */
 static int
 contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 			  bool **nulls)
 {
-	BfElement  *el = bf_element_of_array(fcinfo, array);
-	BfFilter	f;
+	BfProbeSite *site = fcinfo->flinfo->fn_extra;
+	BfElement  *el;
+	BfDigest   *digests;
+	BfSlices	s;
+	const uint8 *image;
 	Datum	   *values;
 	int			n;
 
-	bf_open_value(PG_GETARG_BLOOM(0), &f);
-	if (el->context == NULL)
-		bf_element_become(el, &f.h, (Datum) 0);
+	if (site == NULL)
+		site = make_site(fcinfo);
+	el = &site->el;
+	if (bf_element_of_array(el, array, fcinfo))
+		site->len = 0;
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, nulls, &n);
-	*answers = palloc((Size) Max(n, 1) * sizeof(bool));
+	*answers = palloc0((Size) Max(n, 1) * sizeof(bool));
+	if (el->context != NULL)
+		site->len = 0;			/* each element is looked at below */
+
+	image = open_filter(site, PG_GETARG_DATUM(0),
+						n > 0 && !(*nulls)[0] ? values[0] : (Datum) 0, n, &s);
+	digests = palloc((Size) Max(n, 1) * sizeof(BfDigest));
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		(*answers)[i] = false;
 		if ((*nulls)[i])
 			continue;
 		if (el->context != NULL)
 		{
 			bf_element_resolve(el, values[i]);
-			bf_element_become(el, &f.h, values[i]);
+			bf_element_become(el, &site->h, values[i]);
 		}
-		(*answers)[i] = bf_test(&f, bf_element_digest(el, &f.h, values[i]));
+		digests[i] = bf_element_digest(el, &site->h, values[i]);
+		if (image != NULL)
+			(*answers)[i] = test_image(site, image, digests[i]);
+	}
+	if (image == NULL)
+	{
+		for (unsigned i = 0; i == 0 || i < site->h.nlayers; i++)
+			if (site->h.nset > 0)
+				test_slices(site, &s, digests, n, *nulls, *answers, i);
+		bf_slices_close(&s);
 	}
 	return n;
 }

@@ -144,8 +144,8 @@ extern void bf_element_init(BfElement *el, Oid typid, Oid collation,
 							MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
-extern BfElement *bf_element_of_array(FunctionCallInfo fcinfo,
-									  const ArrayType *array);
+extern bool bf_element_of_array(BfElement *el, const ArrayType *array,
+								FunctionCallInfo fcinfo);
 extern bool bf_element_resolve(BfElement *el, Datum value);
 extern void bf_element_become(BfElement *el, const BfHeader *h, Datum value);
 extern void bf_check_key(const BfHeader *h, const BfElement *el);
