@@ -8,7 +8,8 @@ CORE_OBJS = core/blocked.o core/counting.o core/cuckoo.o core/filter.o \
 CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h
 TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/info.o \
 	type/inout.o type/modify.o type/probe.o type/scalable.o type/slices.o type/value.o
-OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS)
+PLANNER_OBJS = planner/selectivity.o
+OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
@@ -27,7 +28,7 @@ include $(PGXS)
 
 # Servers are often built without --enable-depend.
 $(CORE_OBJS) $(CORE_OBJS:.o=.bc): $(CORE_HEADERS)
-$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h type/collect.h \
+$(TYPE_OBJS) $(TYPE_OBJS:.o=.bc) $(PLANNER_OBJS) $(PLANNER_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h type/collect.h \
 	type/slices.h
 
 # ---------------------------------------------------------------------------

@@ -118,26 +118,41 @@ COMMENT ON FUNCTION bloom_hash(anycompatible, text, bytea) IS 'the 16-byte diges
 -- Probing
 -- ---------------------------------------------------------------------------
 
+CREATE FUNCTION bloom_contsel(internal, oid, internal, integer) RETURNS float8
+AS 'MODULE_PATHNAME', 'bf_sql_contsel'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION bloom_contains_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME', 'bf_sql_contains_support'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_contsel(internal, oid, internal, integer) IS 'restriction selectivity of @> and <@';
+COMMENT ON FUNCTION bloom_contains_support(internal) IS 'planner support for bloom_contains';
+
 -- anycompatible, since an untyped literal is text to it, and citext stays citext
 CREATE FUNCTION bloom_contains(filter bloomfilter, value anycompatible) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contains'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2
+SUPPORT bloom_contains_support;
 
 CREATE FUNCTION bloom_contained(value anycompatible, filter bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_contained'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2;
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 2
+SUPPORT bloom_contains_support;
 
 COMMENT ON FUNCTION bloom_contains(bloomfilter, anycompatible) IS 'false: certainly not added; true: maybe';
 COMMENT ON FUNCTION bloom_contained(anycompatible, bloomfilter) IS 'implementation of <@ operator';
 
 CREATE OPERATOR @> (
 	LEFTARG = bloomfilter, RIGHTARG = anycompatible,
-	FUNCTION = bloom_contains, COMMUTATOR = <@
+	FUNCTION = bloom_contains, COMMUTATOR = <@,
+	RESTRICT = bloom_contsel
 );
 
 CREATE OPERATOR <@ (
 	LEFTARG = anycompatible, RIGHTARG = bloomfilter,
-	FUNCTION = bloom_contained, COMMUTATOR = @>
+	FUNCTION = bloom_contained, COMMUTATOR = @>,
+	RESTRICT = bloom_contsel
 );
 
 COMMENT ON OPERATOR @> (bloomfilter, anycompatible) IS 'may contain';
