@@ -437,3 +437,13 @@ COMMENT ON AGGREGATE bloom_agg(anyelement, float8, float8) IS 'filter of the val
 COMMENT ON AGGREGATE bloom_agg(anyelement, bloomfilter) IS 'filter of the values, with the parameters of a template';
 COMMENT ON AGGREGATE bloom_union_agg(bloomfilter) IS 'union of the filters';
 COMMENT ON AGGREGATE bloom_intersect_agg(bloomfilter) IS 'intersection of the filters';
+
+-- ---------------------------------------------------------------------------
+-- Keeping stored filters up to date
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloom_maintain() RETURNS trigger
+AS 'MODULE_PATHNAME', 'bf_sql_maintain'
+LANGUAGE C;
+
+COMMENT ON FUNCTION bloom_maintain() IS 'trigger that adds new rows to a stored filter; arguments: table of filters, filter''s name, column(s)';
