@@ -1012,6 +1012,9 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 	BfHeader	mine;
 	Oid			declared;
 
+	if (likely(h->kind == el->kind && el->kind < BF_FIRST_NAMED_KIND))
+		return;
+
 	/* an earlier filter may have made it another type */
 	declared = getBaseType(el->typid);
 	if (el->basetype != declared && h->kind != BF_KIND_HASHED)

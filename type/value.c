@@ -142,7 +142,8 @@ bf_warn_overfilled(const BfHeader *h)
 	static TimestampTz warned_at = 0;
 	double		n;
 
-	if (!bf_overfilled(h) || warned_at == GetCurrentStatementStartTimestamp())
+	/* the first costs less to find out */
+	if (warned_at == GetCurrentStatementStartTimestamp() || !bf_overfilled(h))
 		return;
 	warned_at = GetCurrentStatementStartTimestamp();
 
