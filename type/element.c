@@ -509,6 +509,13 @@ set_kind_name(BfElement *el, const char *name)
 						format_type_be(el->typid), strlen(name),
 						BF_MAX_KIND_NAME),
 				 errhint("Use fewer columns.")));
+	if (!bf_kind_is_valid(el->kind, name, strlen(name)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("a filter cannot hold elements of type %s",
+						format_type_be(el->typid)),
+				 errdetail("Its description has control characters or is not valid UTF-8."),
+				 errhint("Rename the type, or cast the value to text.")));
 	el->kind_name = MemoryContextStrdup(el->context, name);
 }
 
