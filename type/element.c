@@ -1021,6 +1021,8 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 
 	if (likely(h->kind == el->kind && el->kind < BF_FIRST_NAMED_KIND))
 		return;
+	if (el->dynamic && DatumGetPointer(value) == NULL)
+		return;					/* only a value could tell */
 
 	/* an earlier filter may have made it another type */
 	declared = getBaseType(el->typid);
@@ -1051,7 +1053,7 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 		}
 	}
 	if (el->kind == BF_KIND_RECORD && h->kind == BF_KIND_RECORD &&
-		DatumGetPointer(value) != NULL &&
+		DatumGetPointer(value) != NULL && el->tupdesc != NULL &&
 		fits_but_for_nulls(el, pnstrdup(h->kind_name, h->kind_name_len),
 						   value))
 		return;

@@ -457,6 +457,7 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 	BfSlices	s;
 	const uint8 *image;
 	Datum	   *values;
+	int			some = 0;
 	int			n;
 
 	if (site == NULL)
@@ -468,10 +469,17 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 					  el->typalign, &values, nulls, &n);
 	*answers = palloc0((Size) Max(n, 1) * sizeof(bool));
 	if (el->context != NULL)
-		site->len = 0;			/* each element is looked at below */
+	{
+		/* an element says what all are; each is looked at below */
+		site->len = 0;
+		while (some < n && (*nulls)[some])
+			some++;
+		if (some < n)
+			bf_element_resolve(el, values[some]);
+	}
 
 	image = open_filter(site, PG_GETARG_DATUM(0),
-						n > 0 && !(*nulls)[0] ? values[0] : (Datum) 0, n, &s);
+						some < n ? values[some] : (Datum) 0, n, &s);
 	digests = palloc((Size) Max(n, 1) * sizeof(BfDigest));
 	for (int i = 0; i < n; i++)
 	{
