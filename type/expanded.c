@@ -223,6 +223,44 @@ bf_expand(const BfFilter *f, const BfHeader *kind)
 }
 
 /*
+ * A large build as a datum, without a copy of the bits.  They stay what they
+ * are as long as the handle that the build's context gets lives, so that an
+ * aggregate's state can be finished more than once.  The datum is read-only,
+ * in the current context.
+ */
+Datum
+bf_expand_build(BfBuild *b)
+{
+	MemoryContext context = b->bits_context;
+	BfHandle   *handle;
+	char	   *result;
+
+	Assert(context != NULL && b->f.bits != NULL);
+	if (b->handle == 0)
+	{
+		BfShared   *shared = MemoryContextAllocZero(context, sizeof(BfShared));
+		MemoryContext old = MemoryContextSwitchTo(b->context);
+		double		variance;
+
+		shared->context = context;
+		shared->f = b->f;
+		bf_copy_kind(&shared->f.h, &b->f.h, context);
+		shared->quiet_until = (uint64)
+			b->f.h.layout->expected_set(&b->f.h.shape, (double) b->f.h.capacity,
+										&variance);
+		dlist_init(&shared->handles);
+		b->handle = make_handle(shared);
+		MemoryContextSetParent(context, TopMemoryContext);
+		MemoryContextSwitchTo(old);
+	}
+	handle = bf_get_handle(make_handle(bf_get_handle(b->handle)->shared));
+	result = palloc(EXPANDED_POINTER_SIZE);
+	memcpy(result, DatumGetPointer(EOHPGetRODatum(&handle->hdr)),
+		   EXPANDED_POINTER_SIZE);
+	return PointerGetDatum(result);
+}
+
+/*
  * Log what the ranges hold, before a change to the next version.
  */
 static void

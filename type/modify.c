@@ -353,8 +353,8 @@ bf_sql_compatible(PG_FUNCTION_ARGS)
 	BfHeader	left;
 	BfHeader	right;
 
-	bf_fetch_header(PG_GETARG_DATUM(0), &left);
-	bf_fetch_header(PG_GETARG_DATUM(1), &right);
+	bf_peek_header(PG_GETARG_DATUM(0), &left);
+	bf_peek_header(PG_GETARG_DATUM(1), &right);
 	PG_RETURN_BOOL(bf_combinable(&left, &right));
 }
 
