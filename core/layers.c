@@ -89,13 +89,15 @@ bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer, BfError *err)
 }
 
 /*
- * More bits set than its capacity of elements would ever set?  (Three standard
- * deviations more: a filter that was sized for just its elements shall not
- * get a second layer by chance.  The rates of all layers add up to less than
- * p by more than that.)  A cuckoo filter knows how many it holds.
+ * More bits set than its capacity of elements would ever set?  If it is the
+ * only layer, three standard deviations more: a filter that was sized for just
+ * its elements shall not get a second one by chance, and a single layer has
+ * but a seventh of the rate.  Many layers use up nearly all of it; many small
+ * ones, each overfilled like that, came to 1.6 times the rate.  A cuckoo
+ * filter knows how many it holds.
  */
 bool
-bf_layer_is_full(const BfHeader *layer)
+bf_layer_is_full(const BfHeader *layer, bool only)
 {
 	double		variance;
 	double		expected;
@@ -105,7 +107,9 @@ bf_layer_is_full(const BfHeader *layer)
 	expected = layer->layout->expected_set(&layer->shape,
 										   (double) layer->capacity,
 										   &variance);
-	return (double) layer->nset >= fmin(expected + 3 * sqrt(variance),
+	if (only)
+		expected += 3 * sqrt(variance);
+	return (double) layer->nset >= fmin(expected,
 										(double) layer->shape.nbits);
 }
 

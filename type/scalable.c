@@ -83,7 +83,7 @@ bf_grow_add(BfGrowing *g, const BfHeader *kind, BfDigest digest)
 			if (bf_test(&g->layers[i]->f, digest))
 				return false;
 
-	if (last != NULL && !bf_layer_is_full(&last->f.h) &&
+	if (last != NULL && !bf_layer_is_full(&last->f.h, g->nlayers == 1) &&
 		bf_add(&last->f, digest, &err) == BF_OK)
 		return true;
 
