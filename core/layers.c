@@ -61,11 +61,17 @@ bf_open_layer(const BfFilter *f, unsigned i, BfFilter *layer)
 	layer->bits = f->bits + offset;
 }
 
+/*
+ * The i'th layer, behind last (NULL for the first).  Its capacity follows from
+ * last's and not from i: a union has several layers of one capacity, and next
+ * to twenty of a thousand elements none for a billion is wanted.
+ */
 BfStatus
-bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer, BfError *err)
+bf_plan_layer(const BfHeader *h, unsigned i, const BfHeader *last,
+			  BfHeader *layer, BfError *err)
 {
-	double		capacity = (double) h->capacity *
-		pow(h->expansion, (double) i);
+	double		capacity = last == NULL ? (double) h->capacity :
+		(double) last->capacity * h->expansion;
 	double		fpr = h->fpr * (1 - TIGHTENING) * pow(TIGHTENING, (double) i);
 
 	*layer = *h;
