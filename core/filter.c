@@ -182,7 +182,9 @@ bf_unite(BfFilter *into, const BfFilter *from, BfError *err)
 				(unsigned long long) from->h.nset,
 				(unsigned long long) into->h.capacity);
 		snprintf(err->hint, sizeof(err->hint),
-				 "Build both filters with a capacity for all elements of both.");
+				 "Build both filters with a capacity for all elements of both%s.",
+				 into->h.nset + from->h.nset <= into->h.capacity ?
+				 ", and some more: those that are in both count twice, and need room in the same places" : "");
 		return err->status;
 	}
 	bf_recount(into);
