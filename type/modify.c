@@ -288,10 +288,11 @@ bf_sql_union(PG_FUNCTION_ARGS)
 	start_change(&c, &left);
 	if (!c.growing)
 		bf_build_union(&c.b, &right);
-	/* the layers of one filter twice would only add to the rate */
-	else if (left.h.layout->multiset || left.h.checksum != right.h.checksum)
+	else
 	{
-		bf_grow_append(&c.g, &right);
+		/* the layers of one filter twice would only add to the rate */
+		if (left.h.layout->multiset || left.h.checksum != right.h.checksum)
+			bf_grow_append(&c.g, &right);
 		bf_merge_design(&c.g.h, &right.h);
 	}
 	PG_RETURN_DATUM(finish_change(&c));
