@@ -457,7 +457,7 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 	BfSlices	s;
 	const uint8 *image;
 	Datum	   *values;
-	int			some = 0;
+	int			first = 0;		/* that is not NULL */
 	int			n;
 
 	if (site == NULL)
@@ -468,18 +468,19 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 	deconstruct_array(array, ARR_ELEMTYPE(array), el->typlen, el->typbyval,
 					  el->typalign, &values, nulls, &n);
 	*answers = palloc0((Size) Max(n, 1) * sizeof(bool));
+	while (first < n && (*nulls)[first])
+		first++;
 	if (el->context != NULL)
 	{
-		/* an element says what all are; each is looked at below */
-		site->len = 0;
-		while (some < n && (*nulls)[some])
-			some++;
-		if (some < n)
-			bf_element_resolve(el, values[some]);
+		site->len = 0;			/* each element is looked at below */
+		if (first < n)
+			bf_element_resolve(el, values[first]);
+		else if (el->typid == RECORDOID)
+			return n;			/* no value says of what kind it is */
 	}
 
 	image = open_filter(site, PG_GETARG_DATUM(0),
-						some < n ? values[some] : (Datum) 0, n, &s);
+						first < n ? values[first] : (Datum) 0, n, &s);
 	digests = palloc((Size) Max(n, 1) * sizeof(BfDigest));
 	for (int i = 0; i < n; i++)
 	{
