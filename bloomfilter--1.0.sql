@@ -309,6 +309,11 @@ CREATE FUNCTION bloom_expected_fpr(filter bloomfilter) RETURNS float8
 AS 'MODULE_PATHNAME', 'bf_sql_expected_fpr'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
+CREATE FUNCTION bloom_etag(filter bloomfilter) RETURNS text
+AS 'MODULE_PATHNAME', 'bf_sql_etag'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION bloom_etag(bloomfilter) IS '16 hexadecimal digits that change when the filter changes';
 COMMENT ON FUNCTION bloom_info(bloomfilter) IS 'parameters, fill, estimated contents and false-positive rate';
 COMMENT ON FUNCTION bloom_cardinality(bloomfilter) IS 'about how many distinct elements the filter holds';
 COMMENT ON FUNCTION bloom_expected_fpr(bloomfilter) IS 'the share of absent values that @> lets pass, as the filter is filled now';

@@ -315,13 +315,14 @@ extern void bf_write_header(const BfHeader *h, uint8_t *image);
 /*
  * Scalable filters.  A layer is a filter of fixed size; bf_layer_header tells
  * about the i'th, bf_open_layer opens it.  bf_plan_layer sizes the i'th that a
- * filter is to get.
+ * filter is to get, behind last.
  */
 extern void bf_layer_header(const BfHeader *h, unsigned i, BfHeader *layer);
 extern void bf_open_layer(const BfFilter *f, unsigned i, BfFilter *layer);
-extern BfStatus bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer,
+extern BfStatus bf_plan_layer(const BfHeader *h, unsigned i,
+							  const BfHeader *last, BfHeader *layer,
 							  BfError *err);
-extern bool bf_layer_is_full(const BfHeader *layer);
+extern bool bf_layer_is_full(const BfHeader *layer, bool only);
 extern void bf_write_layer_entry(const BfHeader *layer, uint8_t *entry);
 
 /* Bring the payload's checksum up to date, before bf_write_header. */

@@ -16,7 +16,11 @@
  * g is odd one bucket is even and the other odd: they always differ.  (The
  * paper's XOR works for powers of two only.)
  *
- * Fingerprints are 1 + ((h2 >> 32) (2^f - 1) >> 32); 0 is a free slot.
+ * Fingerprints are 1 + ((h2 >> 32) (2^f - 1) >> 32); 0 is a free slot.  They
+ * are sized from 8 bits on, although the format has them from 4 on: of shorter
+ * ones too many elements look alike, and have nowhere else to go.  With 4 bits
+ * every filter of a million elements, with 7 bits one of a hundred million is
+ * full before its capacity; with 8 bits the stash stays empty.
  *
  * Semi-sorting (section 5.2 of the paper).  A bucket is kept sorted by its
  * fingerprints' low four bits, then by the rest.  Four sorted nibbles
@@ -44,6 +48,7 @@
 #define SLOTS			4
 #define LOAD			0.95
 #define MIN_BITS		4
+#define MIN_SIZED_BITS	8
 #define MAX_BITS		32
 #define STASH_ENTRIES	8
 #define STASH_BYTES		(STASH_ENTRIES * 8)
@@ -95,7 +100,7 @@ static void
 cuckoo_size(double n, double p, BfShape *shape)
 {
 	double		nbuckets = 2 * ceil(n / (2 * SLOTS * LOAD));
-	uint32_t	f = MIN_BITS;
+	uint32_t	f = MIN_SIZED_BITS;
 	double		bytes;
 
 	while (f < MAX_BITS && rate_of(nbuckets, f, n) > p)

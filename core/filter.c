@@ -182,7 +182,9 @@ bf_unite(BfFilter *into, const BfFilter *from, BfError *err)
 				(unsigned long long) from->h.nset,
 				(unsigned long long) into->h.capacity);
 		snprintf(err->hint, sizeof(err->hint),
-				 "Build both filters with a capacity for all elements of both.");
+				 "Build both filters with a capacity for all elements of both%s.",
+				 into->h.nset + from->h.nset <= into->h.capacity ?
+				 ", and some more: those that are in both count twice, and need room in the same places" : "");
 		return err->status;
 	}
 	bf_recount(into);
@@ -286,10 +288,15 @@ bf_merge_design(BfHeader *into, const BfHeader *from)
 	into->hashes_given |= from->hashes_given;
 }
 
+/*
+ * Of layers: an element that an earlier layer lets pass is not added to a
+ * later one, unless copies count.
+ */
 double
 bf_cardinality(const BfHeader *h)
 {
 	double		n = 0;
+	double		stopped = 1;
 
 	if (h->expansion == 0)
 		return h->nset == 0 ? 0 : h->layout->count(&h->shape, h->nset);
@@ -298,7 +305,9 @@ bf_cardinality(const BfHeader *h)
 		BfHeader	layer;
 
 		bf_layer_header(h, i, &layer);
-		n += bf_cardinality(&layer);
+		n += bf_cardinality(&layer) / stopped;
+		if (!h->layout->multiset)
+			stopped *= 1 - bf_expected_fpr(&layer);
 	}
 	return n;
 }

@@ -217,7 +217,7 @@ bf_header_resize(BfHeader *h, double capacity, BfError *err)
 		BfHeader	layer;
 
 		h->capacity = (uint64_t) capacity;
-		if (bf_plan_layer(h, 0, &layer, err) != BF_OK)
+		if (bf_plan_layer(h, 0, NULL, &layer, err) != BF_OK)
 			return err->status;
 		h->shape = layer.shape;
 		return BF_OK;

@@ -61,11 +61,17 @@ bf_open_layer(const BfFilter *f, unsigned i, BfFilter *layer)
 	layer->bits = f->bits + offset;
 }
 
+/*
+ * The i'th layer, behind last (NULL for the first).  Its capacity follows from
+ * last's and not from i: a union has several layers of one capacity, and next
+ * to twenty of a thousand elements none for a billion is wanted.
+ */
 BfStatus
-bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer, BfError *err)
+bf_plan_layer(const BfHeader *h, unsigned i, const BfHeader *last,
+			  BfHeader *layer, BfError *err)
 {
-	double		capacity = (double) h->capacity *
-		pow(h->expansion, (double) i);
+	double		capacity = last == NULL ? (double) h->capacity :
+		(double) last->capacity * h->expansion;
 	double		fpr = h->fpr * (1 - TIGHTENING) * pow(TIGHTENING, (double) i);
 
 	*layer = *h;
@@ -89,13 +95,15 @@ bf_plan_layer(const BfHeader *h, unsigned i, BfHeader *layer, BfError *err)
 }
 
 /*
- * More bits set than its capacity of elements would ever set?  (Three standard
- * deviations more: a filter that was sized for just its elements shall not
- * get a second layer by chance.  The rates of all layers add up to less than
- * p by more than that.)  A cuckoo filter knows how many it holds.
+ * More bits set than its capacity of elements would ever set?  If it is the
+ * only layer, three standard deviations more: a filter that was sized for just
+ * its elements shall not get a second one by chance, and a single layer has
+ * but a seventh of the rate.  Many layers use up nearly all of it; many small
+ * ones, each overfilled like that, came to 1.6 times the rate.  A cuckoo
+ * filter knows how many it holds.
  */
 bool
-bf_layer_is_full(const BfHeader *layer)
+bf_layer_is_full(const BfHeader *layer, bool only)
 {
 	double		variance;
 	double		expected;
@@ -105,7 +113,9 @@ bf_layer_is_full(const BfHeader *layer)
 	expected = layer->layout->expected_set(&layer->shape,
 										   (double) layer->capacity,
 										   &variance);
-	return (double) layer->nset >= fmin(expected + 3 * sqrt(variance),
+	if (only)
+		expected += 3 * sqrt(variance);
+	return (double) layer->nset >= fmin(expected,
 										(double) layer->shape.nbits);
 }
 

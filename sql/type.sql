@@ -142,5 +142,5 @@ SELECT p.oid::regprocedure
 FROM pg_depend d JOIN pg_proc p ON p.oid = objid
 WHERE classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
 	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'bloomfilter')
-	AND (provolatile <> 'i' OR proparallel <> 's') AND proname <> 'bloom_contsel';
+	AND (provolatile <> 'i' OR proparallel <> 's') AND proname NOT IN ('bloom_contsel', 'bloom_maintain');
 SELECT bool_and(amvalidate(oid)) FROM pg_opclass WHERE opcname = 'bloomfilter_ops';

@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include "type/collect.h"
+#include "type/expanded.h"
 
 #include "lib/stringinfo.h"
 #include "utils/memutils.h"
@@ -724,12 +725,21 @@ bf_sql_agg_deserial(PG_FUNCTION_ARGS)
  * The state is kept as it is: a window aggregate goes on with it.
  */
 static Datum
-agg_final(BfAggState *state)
+agg_final(FunctionCallInfo fcinfo, BfAggState *state)
 {
 	BloomFilter *result;
 	BfFilter	f;
 
-	finish_adding(state);
+	/* after the first time there is nothing to finish */
+	if (state->b == NULL || state->b->handle == (Datum) 0)
+		finish_adding(state);
+	if (state->b != NULL && state->b->bits_context != NULL &&
+		state->b->f.bits != NULL && bf_can_expand(&state->b->f) &&
+		AggCheckCallContext(fcinfo, NULL) == AGG_CONTEXT_AGGREGATE)
+	{
+		bf_warn_overfilled(&state->b->f.h);
+		return bf_expand_build(state->b);
+	}
 	result = state->growing != NULL ? bf_grow_result(state->growing) :
 		bf_build_copy(state->b);
 	bf_open_value(result, &f);
@@ -748,7 +758,7 @@ bf_sql_agg_final(PG_FUNCTION_ARGS)
 		(BfAggState *) PG_GETARG_POINTER(0);
 
 	(void) agg_context(fcinfo);
-	if (state != NULL)
+	if (state != NULL && (state->b == NULL || state->b->handle == (Datum) 0))
 		finish_adding(state);
 	if (state == NULL || is_empty(state))
 		PG_RETURN_POINTER(bf_make_unsized());
@@ -765,7 +775,7 @@ bf_sql_agg_final(PG_FUNCTION_ARGS)
 		PG_RETURN_POINTER(bf_collect_result(state->collection, state->header,
 											memo));
 	}
-	return agg_final(state);
+	return agg_final(fcinfo, state);
 }
 
 /* Here empty filters have parameters, which count. */
@@ -775,7 +785,7 @@ bf_sql_union_agg_final(PG_FUNCTION_ARGS)
 	(void) agg_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_POINTER(bf_make_unsized());
-	return agg_final((BfAggState *) PG_GETARG_POINTER(0));
+	return agg_final(fcinfo, (BfAggState *) PG_GETARG_POINTER(0));
 }
 
 Datum
@@ -784,5 +794,5 @@ bf_sql_intersect_agg_final(PG_FUNCTION_ARGS)
 	(void) agg_context(fcinfo);
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	return agg_final((BfAggState *) PG_GETARG_POINTER(0));
+	return agg_final(fcinfo, (BfAggState *) PG_GETARG_POINTER(0));
 }

@@ -509,6 +509,13 @@ set_kind_name(BfElement *el, const char *name)
 						format_type_be(el->typid), strlen(name),
 						BF_MAX_KIND_NAME),
 				 errhint("Use fewer columns.")));
+	if (!bf_kind_is_valid(el->kind, name, strlen(name)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_NAME),
+				 errmsg("a filter cannot hold elements of type %s",
+						format_type_be(el->typid)),
+				 errdetail("Its description has control characters or is not valid UTF-8."),
+				 errhint("Rename the type, or cast the value to text.")));
 	el->kind_name = MemoryContextStrdup(el->context, name);
 }
 
@@ -1012,6 +1019,11 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 	BfHeader	mine;
 	Oid			declared;
 
+	if (likely(h->kind == el->kind && el->kind < BF_FIRST_NAMED_KIND))
+		return;
+	if (el->dynamic && DatumGetPointer(value) == NULL)
+		return;					/* only a value could tell */
+
 	/* an earlier filter may have made it another type */
 	declared = getBaseType(el->typid);
 	if (el->basetype != declared && h->kind != BF_KIND_HASHED)
@@ -1041,7 +1053,7 @@ bf_element_become(BfElement *el, const BfHeader *h, Datum value)
 		}
 	}
 	if (el->kind == BF_KIND_RECORD && h->kind == BF_KIND_RECORD &&
-		DatumGetPointer(value) != NULL &&
+		DatumGetPointer(value) != NULL && el->tupdesc != NULL &&
 		fits_but_for_nulls(el, pnstrdup(h->kind_name, h->kind_name_len),
 						   value))
 		return;

@@ -14,6 +14,7 @@
 PG_FUNCTION_INFO_V1(bf_sql_info);
 PG_FUNCTION_INFO_V1(bf_sql_cardinality);
 PG_FUNCTION_INFO_V1(bf_sql_expected_fpr);
+PG_FUNCTION_INFO_V1(bf_sql_etag);
 
 /*
  * What "bits set" is out of: bits, counters, or the slots for fingerprints.
@@ -60,7 +61,7 @@ bf_sql_info(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	bf_peek_header(PG_GETARG_DATUM(0), &h);
 	values[i++] = CStringGetTextDatum(h.layout->name);
 	values[i++] = CStringGetTextDatum(bf_hash_name(h.hash));
 	values[i++] = BoolGetDatum(h.keylen > 0);
@@ -108,8 +109,24 @@ bf_sql_cardinality(PG_FUNCTION_ARGS)
 {
 	BfHeader	h;
 
-	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	bf_peek_header(PG_GETARG_DATUM(0), &h);
 	PG_RETURN_FLOAT8(bf_cardinality(&h));
+}
+
+/*
+ * bloom_etag(filter): 16 hexadecimal digits that differ for filters that
+ * differ, from the header alone: it has the payload's checksum.
+ */
+Datum
+bf_sql_etag(PG_FUNCTION_ARGS)
+{
+	BfHeader	h;
+	uint8		bytes[BF_MAX_HEADER];
+
+	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	bf_write_header(&h, bytes);
+	PG_RETURN_TEXT_P(cstring_to_text(psprintf("%016llx",
+											  (unsigned long long) bf_checksum(bytes, bf_header_size(&h)))));
 }
 
 /* bloom_expected_fpr(filter): the false-positive rate as it is filled now */
@@ -118,6 +135,6 @@ bf_sql_expected_fpr(PG_FUNCTION_ARGS)
 {
 	BfHeader	h;
 
-	bf_fetch_header(PG_GETARG_DATUM(0), &h);
+	bf_peek_header(PG_GETARG_DATUM(0), &h);
 	PG_RETURN_FLOAT8(bf_expected_fpr(&h));
 }

@@ -65,16 +65,19 @@ bf_sql_in(PG_FUNCTION_ARGS)
 	const char *str = PG_GETARG_CSTRING(0);
 	const char *base64 = without_space(str);
 	Size		len = strlen(base64);
+	Size		size;
 	BloomFilter *result;
 	BfFilter	f;
 	BfError		err;
 	int			n;
 
-	result = palloc(VARHDRSZ + pg_b64_dec_len(len));
+	/* the server's own function for this computes in int, and overflows */
+	size = len / 4 * 3 + 3;
+	result = palloc(VARHDRSZ + size);
 #if PG_VERSION_NUM >= 180000
-	n = pg_b64_decode(base64, len, (uint8 *) VARDATA(result), pg_b64_dec_len(len));
+	n = pg_b64_decode(base64, len, (uint8 *) VARDATA(result), size);
 #else
-	n = pg_b64_decode(base64, len, VARDATA(result), pg_b64_dec_len(len));
+	n = pg_b64_decode(base64, len, VARDATA(result), size);
 #endif
 	if (n < 0)
 	{
@@ -105,7 +108,7 @@ bf_sql_out(PG_FUNCTION_ARGS)
 {
 	BloomFilter *value = PG_GETARG_BLOOM(0);
 	int			len = VARSIZE_ANY_EXHDR(value);
-	int			size = pg_b64_enc_len(len);
+	int			size = (len + 2) / 3 * 4;
 	char	   *result = palloc((Size) size + 1);
 	int			n;
 

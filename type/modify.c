@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "type/type.h"
+#include "type/expanded.h"
 
 #include "common/hashfn.h"
 #include "miscadmin.h"
@@ -131,15 +131,27 @@ Datum
 bf_sql_add(PG_FUNCTION_ARGS)
 {
 	BfElement  *el;
+	BfHandle   *handle;
 	BfFilter	f;
 	BfChange	c;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	if (PG_ARGISNULL(1))
-		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+		PG_RETURN_DATUM(bf_handle_again(PG_GETARG_DATUM(0)));
 
 	el = element_of_site(fcinfo);
+	handle = bf_get_handle(PG_GETARG_DATUM(0));
+	if (handle != NULL)
+	{
+		const BfHeader *h = bf_handle_header(handle);
+
+		bf_element_resolve(el, PG_GETARG_DATUM(1));
+		bf_element_become(el, h, PG_GETARG_DATUM(1));
+		PG_RETURN_DATUM(bf_handle_add(PG_GETARG_DATUM(0),
+									  bf_element_digest(el, h, PG_GETARG_DATUM(1))));
+	}
+
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	check_can_add(&f.h);
 	if (!f.h.layout->multiset)
@@ -149,6 +161,18 @@ bf_sql_add(PG_FUNCTION_ARGS)
 		bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
 		if (bf_test(&f, bf_element_digest(el, &f.h, PG_GETARG_DATUM(1))))
 			PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+	}
+	if (bf_can_expand(&f))
+	{
+		BfHeader	kind;
+
+		bf_element_resolve(el, PG_GETARG_DATUM(1));
+		bf_element_become(el, &f.h, PG_GETARG_DATUM(1));
+		bf_check_key(&f.h, el);
+		bf_kind_of_element(el, &kind);
+		PG_RETURN_DATUM(bf_handle_add(bf_expand(&f, &kind),
+									  bf_element_digest(el, &f.h,
+														PG_GETARG_DATUM(1))));
 	}
 
 	start_change(&c, &f);
@@ -264,10 +288,11 @@ bf_sql_union(PG_FUNCTION_ARGS)
 	start_change(&c, &left);
 	if (!c.growing)
 		bf_build_union(&c.b, &right);
-	/* the layers of one filter twice would only add to the rate */
-	else if (left.h.layout->multiset || left.h.checksum != right.h.checksum)
+	else
 	{
-		bf_grow_append(&c.g, &right);
+		/* the layers of one filter twice would only add to the rate */
+		if (left.h.layout->multiset || left.h.checksum != right.h.checksum)
+			bf_grow_append(&c.g, &right);
 		bf_merge_design(&c.g.h, &right.h);
 	}
 	PG_RETURN_DATUM(finish_change(&c));
@@ -329,8 +354,8 @@ bf_sql_compatible(PG_FUNCTION_ARGS)
 	BfHeader	left;
 	BfHeader	right;
 
-	bf_fetch_header(PG_GETARG_DATUM(0), &left);
-	bf_fetch_header(PG_GETARG_DATUM(1), &right);
+	bf_peek_header(PG_GETARG_DATUM(0), &left);
+	bf_peek_header(PG_GETARG_DATUM(1), &right);
 	PG_RETURN_BOOL(bf_combinable(&left, &right));
 }
 

@@ -10,6 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "type/expanded.h"
 #include "type/slices.h"
 
 #include "access/detoast.h"
@@ -356,15 +357,33 @@ test_image(const BfProbeSite *site, const uint8 *image, BfDigest digest)
 								digest);
 }
 
-static pg_noinline bool
-contains_stored(BfProbeSite *site, Datum filter, Datum value)
+/*
+ * An expanded filter lies open.
+ */
+static bool
+contains_expanded(BfProbeSite *site, const BfFilter *f, Datum value)
 {
+	/* nothing is known of the last filter in memory from now on */
+	site->len = 0;
+	bf_element_become(&site->el, &f->h, value);
+	return f->h.nset > 0 &&
+		bf_test(f, bf_element_digest(&site->el, &f->h, value));
+}
+
+static pg_noinline bool
+contains_extended(BfProbeSite *site, Datum filter, Datum value)
+{
+	BfHandle   *handle = bf_get_handle(filter);
 	BfSlices	s;
-	const uint8 *image = open_filter(site, filter, value, 1, &s);
+	const uint8 *image;
 	bool		answer = false;
 	const bool	skip = false;
 	BfDigest	digest;
 
+	if (handle != NULL && bf_handle_filter(handle) != NULL)
+		return contains_expanded(site, bf_handle_filter(handle), value);
+
+	image = open_filter(site, filter, value, 1, &s);
 	digest = bf_element_digest(&site->el, &site->h, value);
 	if (image != NULL)
 		return test_image(site, image, digest);
@@ -394,7 +413,7 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 		site->len = 0;			/* its kind may have changed */
 
 	if (unlikely(VARATT_IS_EXTENDED(DatumGetPointer(filter))))
-		return contains_stored(site, filter, value);
+		return contains_extended(site, filter, value);
 
 	image = (const uint8 *) VARDATA(DatumGetPointer(filter));
 	len = VARSIZE(DatumGetPointer(filter)) - VARHDRSZ;

@@ -83,11 +83,21 @@ bf_grow_add(BfGrowing *g, const BfHeader *kind, BfDigest digest)
 			if (bf_test(&g->layers[i]->f, digest))
 				return false;
 
-	if (last != NULL && !bf_layer_is_full(&last->f.h) &&
-		bf_add(&last->f, digest, &err) == BF_OK)
-		return true;
+	if (last != NULL && !bf_layer_is_full(&last->f.h, g->nlayers == 1))
+	{
+		if (bf_add(&last->f, digest, &err) == BF_OK)
+			return true;
 
-	bf_must(bf_plan_layer(&g->h, g->nlayers, &layer, &err), &err);
+		/*
+		 * No room, and yet half empty: many copies of one element.  Each
+		 * eight of them would double the filter.
+		 */
+		if (last->f.h.nset < last->f.h.capacity / 2)
+			bf_throw(&err, ERRCODE_INVALID_PARAMETER_VALUE);
+	}
+
+	bf_must(bf_plan_layer(&g->h, g->nlayers, last != NULL ? &last->f.h : NULL,
+						  &layer, &err), &err);
 	if (g->nlayers == 0)
 		bf_copy_kind(&g->h, kind, g->context);
 	last = append_layer(g, &layer);

@@ -30,6 +30,7 @@ typedef struct varlena BloomFilter;
 
 extern void bf_open_value(const BloomFilter *value, BfFilter *f);
 extern void bf_fetch_header(Datum value, BfHeader *h);
+extern void bf_peek_header(Datum value, BfHeader *h);
 extern BloomFilter *bf_make_empty(const BfHeader *h);
 extern BloomFilter *bf_make_unsized(void);
 
@@ -51,6 +52,8 @@ typedef struct BfBuild
 	void	   *memory;			/* of value, or NULL */
 	BloomFilter *value;			/* room for the header, then f.bits */
 	bool		aligned;
+	MemoryContext bits_context; /* of the memory, if it is large, or NULL */
+	Datum		handle;			/* 0, or what expanded.c made of it */
 } BfBuild;
 
 extern void bf_build_init(BfBuild *b, const BfHeader *h,

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "type/type.h"
+#include "type/expanded.h"
 
 #include "access/detoast.h"
 #include "access/xact.h"
@@ -14,6 +14,9 @@
 #include "utils/timestamp.h"
 
 #include <math.h>
+
+/* Bytes of bits from which on a build can be given away as it is. */
+#define LARGE_BUILD		(1024 * 1024)
 
 /*
  * The SQLSTATE for an error of the core.  Bytes that are no filter depend on
@@ -95,6 +98,21 @@ bf_fetch_header(Datum value, BfHeader *h)
 }
 
 /*
+ * The same for those who do not look at the checksum, which an expanded filter
+ * has none of.
+ */
+void
+bf_peek_header(Datum value, BfHeader *h)
+{
+	BfHandle   *handle = bf_get_handle(value);
+
+	if (handle != NULL && bf_handle_filter(handle) != NULL)
+		*h = bf_handle_filter(handle)->h;
+	else
+		bf_fetch_header(value, h);
+}
+
+/*
  * A filter with h's parameters and no elements: its header alone.
  */
 BloomFilter *
@@ -142,7 +160,8 @@ bf_warn_overfilled(const BfHeader *h)
 	static TimestampTz warned_at = 0;
 	double		n;
 
-	if (!bf_overfilled(h) || warned_at == GetCurrentStatementStartTimestamp())
+	/* the first costs less to find out */
+	if (warned_at == GetCurrentStatementStartTimestamp() || !bf_overfilled(h))
 		return;
 	warned_at = GetCurrentStatementStartTimestamp();
 
@@ -255,6 +274,8 @@ bf_build_init(BfBuild *b, const BfHeader *h, MemoryContext context,
 	b->f.nbytes = 0;
 	b->memory = NULL;
 	b->value = NULL;
+	b->bits_context = NULL;
+	b->handle = (Datum) 0;
 }
 
 /*
@@ -284,11 +305,17 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 	BfHeader   *h = &b->f.h;
 	Size		header;
 	char	   *raw;
+	MemoryContext context = b->context;
 
 	bf_copy_kind(h, kind, b->context);
 	header = VARHDRSZ + bf_header_size(h);
 	b->f.nbytes = bf_payload_size(h);
-	raw = MemoryContextAllocExtended(b->context,
+	/* what is large enough to be given away without a copy lives by itself */
+	if (b->aligned && b->f.nbytes >= LARGE_BUILD)
+		context = b->bits_context = AllocSetContextCreate(b->context,
+														  "bloomfilter bits",
+														  ALLOCSET_SMALL_SIZES);
+	raw = MemoryContextAllocExtended(context,
 									 header + b->f.nbytes +
 									 (b->aligned ? BF_BLOCK_BITS / 8 : 0),
 									 zero ? MCXT_ALLOC_ZERO : 0);

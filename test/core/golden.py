@@ -199,4 +199,5 @@ def main():
           "\n};")
 
 
-main()
+if __name__ == "__main__":
+    main()
