@@ -24,6 +24,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/varlena.h"
 
 PG_FUNCTION_INFO_V1(bf_sql_maintain);
@@ -144,6 +145,14 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 						table, (int) SPI_processed, trigger->tgargs[1]),
 				 errhint("Insert the filter before rows that it is to hold.")));
 	types[1] = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
+	if (getBaseType(types[1]) !=
+		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+						CStringGetDatum("bloomfilter"),
+						ObjectIdGetDatum(get_func_namespace(fcinfo->flinfo->fn_oid))))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"filter\" of table %s is of type %s, not bloomfilter",
+						table, format_type_be(types[1]))));
 	values[1] = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
 							  &isnull);
 	if (isnull)
@@ -152,6 +161,12 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 				 errmsg("filter \"%s\" in table %s is null",
 						trigger->tgargs[1], table)));
 	bf_fetch_header(values[1], &h);
+	if (!bf_is_sized(&h))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("filter \"%s\" in table %s has no capacity",
+						trigger->tgargs[1], table),
+				 errhint("Put a sized filter there, as in: bloomfilter(1000000).")));
 
 	/*
 	 * The new elements as a filter to be united, or, where unions do not
