@@ -107,8 +107,8 @@ SET enable_seqscan = off;
 SELECT count(*) FROM copied WHERE f = (SELECT f FROM filters WHERE id = 5);
 RESET enable_seqscan;
 
--- there is no order, and so no count(DISTINCT f)
-SELECT f FROM filters ORDER BY f;
+-- the order is that of bytes
+SELECT bool_and(o = p) FROM (SELECT row_number() OVER (ORDER BY f) AS o, row_number() OVER (ORDER BY f::bytea) AS p FROM (SELECT DISTINCT f FROM filters) d) s;
 SELECT count(DISTINCT f) FROM filters;
 
 -- NULL
