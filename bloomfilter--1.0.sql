@@ -241,6 +241,26 @@ CREATE FUNCTION bloomfilter_ne(bloomfilter, bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_ne'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
 
+CREATE FUNCTION bloomfilter_lt(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_lt'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_le(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_le'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_gt(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_gt'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_ge(bloomfilter, bloomfilter) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_ge'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
+CREATE FUNCTION bloomfilter_cmp(bloomfilter, bloomfilter) RETURNS integer
+AS 'MODULE_PATHNAME', 'bf_sql_cmp'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 10;
+
 CREATE FUNCTION bloomfilter_hash(bloomfilter) RETURNS integer
 AS 'MODULE_PATHNAME', 'bf_sql_hash_value'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -251,13 +271,18 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION bloomfilter_eq(bloomfilter, bloomfilter) IS 'implementation of = operator';
 COMMENT ON FUNCTION bloomfilter_ne(bloomfilter, bloomfilter) IS 'implementation of <> operator';
+COMMENT ON FUNCTION bloomfilter_lt(bloomfilter, bloomfilter) IS 'implementation of < operator';
+COMMENT ON FUNCTION bloomfilter_le(bloomfilter, bloomfilter) IS 'implementation of <= operator';
+COMMENT ON FUNCTION bloomfilter_gt(bloomfilter, bloomfilter) IS 'implementation of > operator';
+COMMENT ON FUNCTION bloomfilter_ge(bloomfilter, bloomfilter) IS 'implementation of >= operator';
+COMMENT ON FUNCTION bloomfilter_cmp(bloomfilter, bloomfilter) IS 'less-equal-greater';
 COMMENT ON FUNCTION bloomfilter_hash(bloomfilter) IS 'hash';
 COMMENT ON FUNCTION bloomfilter_hash_extended(bloomfilter, bigint) IS 'hash';
 
 CREATE OPERATOR = (
 	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
 	FUNCTION = bloomfilter_eq, COMMUTATOR = =, NEGATOR = <>,
-	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES
+	RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES
 );
 
 CREATE OPERATOR <> (
@@ -269,11 +294,51 @@ CREATE OPERATOR <> (
 COMMENT ON OPERATOR = (bloomfilter, bloomfilter) IS 'same parameters and same bits';
 COMMENT ON OPERATOR <> (bloomfilter, bloomfilter) IS 'parameters or bits differ';
 
+-- An order of bytes: it says nothing about elements, but DISTINCT and ORDER BY
+-- want one.
+CREATE OPERATOR < (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_lt, COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+
+CREATE OPERATOR <= (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_le, COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+
+CREATE OPERATOR > (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_gt, COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+CREATE OPERATOR >= (
+	LEFTARG = bloomfilter, RIGHTARG = bloomfilter,
+	FUNCTION = bloomfilter_ge, COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+
+CREATE OPERATOR CLASS bloomfilter_ops DEFAULT FOR TYPE bloomfilter USING btree AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >,
+	FUNCTION 1 bloomfilter_cmp(bloomfilter, bloomfilter);
+
 CREATE OPERATOR CLASS bloomfilter_ops DEFAULT FOR TYPE bloomfilter USING hash AS
 	OPERATOR 1 = ,
 	FUNCTION 1 bloomfilter_hash(bloomfilter),
 	FUNCTION 2 bloomfilter_hash_extended(bloomfilter, bigint);
 
+COMMENT ON OPERATOR < (bloomfilter, bloomfilter) IS 'before in the order of bytes';
+COMMENT ON OPERATOR <= (bloomfilter, bloomfilter) IS 'before or the same in the order of bytes';
+COMMENT ON OPERATOR > (bloomfilter, bloomfilter) IS 'after in the order of bytes';
+COMMENT ON OPERATOR >= (bloomfilter, bloomfilter) IS 'after or the same in the order of bytes';
+COMMENT ON OPERATOR FAMILY bloomfilter_ops USING btree IS 'order of bytes';
+COMMENT ON OPERATOR CLASS bloomfilter_ops USING btree IS 'order of bytes';
 COMMENT ON OPERATOR FAMILY bloomfilter_ops USING hash IS 'equality of filters';
 COMMENT ON OPERATOR CLASS bloomfilter_ops USING hash IS 'equality of filters';
 

@@ -79,6 +79,11 @@ bf_plan_layer(const BfHeader *h, unsigned i, const BfHeader *last,
 	layer->nlayers = 0;
 	layer->nset = 0;
 	layer->fpr = fpr;
+	if (i == 0 && fpr < h->layout->min_fpr)
+		return bf_fail(err, BF_BAD_PARAMETER,
+					   "fpr must be at least %.3g for layout %s with expansion, not %g",
+					   h->layout->min_fpr / (1 - TIGHTENING), h->layout->name,
+					   h->fpr);
 	if (i >= BF_MAX_LAYERS || fpr < h->layout->min_fpr)
 	{
 		bf_fail(err, BF_FULL,

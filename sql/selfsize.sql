@@ -61,7 +61,10 @@ FROM (SELECT f | (SELECT bloom_agg(x, f) FROM selfsize_new) AS u FROM (SELECT bl
 CREATE TABLE selfsize_big (x int, d int, g int, h int, s text) WITH (parallel_workers = 2);
 INSERT INTO selfsize_big SELECT x, (x * 7919::bigint % 20000)::int, x % 3, x % 200, 'code-' || x FROM generate_series(1, 200000) x;
 ANALYZE selfsize_big;
-CREATE FUNCTION selfsize_no_files() RETURNS boolean LANGUAGE sql RETURN NOT EXISTS (SELECT FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%');
+-- of this process, and of workers that have ended
+CREATE FUNCTION selfsize_no_files() RETURNS boolean LANGUAGE sql AS $$
+	SELECT NOT EXISTS (SELECT FROM pg_ls_tmpdir() WHERE substring(name FROM '\d+')::int NOT IN (SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()))
+$$;
 -- all there, as small as promised, at the rate promised?  n distinct integers
 -- from 1 on
 CREATE FUNCTION selfsize_check(f bloomfilter, n int, times float8 = 2.1, OUT missed bigint, OUT small boolean, OUT within boolean, OUT expected boolean, OUT holds boolean) LANGUAGE plpgsql AS $$

@@ -401,10 +401,11 @@ for_each_in_file(BfLarge *large,
 }
 
 /*
- * The filter is full: quadruple it, or double it next to the limit.
+ * Make the filter a power of two times as large, for as many elements as
+ * wanted, or as the limit allows.
  */
 static void
-enlarge(BfLarge *large, const BfHeader *design, uint64 wanted)
+enlarge(BfLarge *large, const BfHeader *design, double wanted)
 {
 	const BfLayout *layout = large->b.f.h.layout;
 	uint64		nunits = large->b.f.h.shape.nbits / layout->unit;
@@ -413,14 +414,11 @@ enlarge(BfLarge *large, const BfHeader *design, uint64 wanted)
 
 	do
 	{
-		if (nunits * 4 <= limit)
-			nunits *= 4;
-		else if (nunits * 2 <= limit)
-			nunits *= 2;
-		else
+		if (nunits * 2 > limit)
 			break;
+		nunits *= 2;
 		h.shape.nbits = nunits * layout->unit;
-	} while (bf_max_elements(&h) < (double) wanted);
+	} while (bf_max_elements(&h) < wanted);
 
 	if (nunits == large->b.f.h.shape.nbits / layout->unit)
 		ereport(ERROR,
@@ -439,7 +437,7 @@ add_batch(BfCollection *c, const BfHeader *design, const BfDigest *digests,
 {
 	add_to_large(c->large, digests, n);
 	if (c->large->nelements > c->large->capacity && c->large->file != NULL)
-		enlarge(c->large, design, c->large->capacity + 1);
+		enlarge(c->large, design, 3.0 * c->large->capacity);
 }
 
 /*
@@ -593,7 +591,8 @@ unfold(BfLarge *large, uint64 nbits)
 	for (; shape.nbits < nbits; shape.nbits *= 2)
 		h.layout->unfold(large->b.f.bits, &shape);
 	bf_recount(&large->b.f);
-	pfree(old.memory);
+	if (old.memory != NULL)
+		pfree(old.memory);
 	large->capacity = (uint64) bf_max_elements(&large->b.f.h);
 }
 
@@ -614,7 +613,7 @@ provide_for_all(BfLarge *large, uint64 n, const BfHeader *design)
 	if (large->file == NULL)
 		unfold(large, h.shape.nbits);
 	else if (h.shape.nbits > large->b.f.h.shape.nbits)
-		enlarge(large, design, (uint64) fmin(wanted, bf_max_elements(&h)));
+		enlarge(large, design, wanted);
 }
 
 /*
@@ -698,7 +697,7 @@ append_digests(void *arg, const BfDigest *digests, uint32 n)
 void
 bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
 {
-	BloomFilter *value;
+	BfFilter   *f;
 
 	if (c->large == NULL || has_few_digests(c->large))
 	{
@@ -715,10 +714,13 @@ bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
 								 c->large->nelements * count_participants());
 		 folds > 0; folds--)
 		bf_fold(&c->large->b.f);
-	bf_recount(&c->large->b.f);
-	value = bf_build_copy(&c->large->b);
-	appendBinaryStringInfo(buf, VARDATA(value), VARSIZE(value) - VARHDRSZ);
-	pfree(value);
+	f = &c->large->b.f;
+	bf_recount(f);
+	bf_seal(f);
+	enlargeStringInfo(buf, bf_image_size(&f->h));
+	bf_write_header(&f->h, (uint8 *) buf->data + buf->len);
+	buf->len += bf_header_size(&f->h);
+	appendBinaryStringInfo(buf, (char *) f->bits, f->nbytes);
 }
 
 BfCollection *
@@ -750,8 +752,9 @@ bf_collect_deserialize(const uint8 *bytes, Size len, const BfHeader *design,
 	if (bf_validate(bytes + 1, len - 1, &f, &err) != BF_OK)
 		bf_throw(&err, ERRCODE_INVALID_BINARY_REPRESENTATION);
 	c->large = MemoryContextAllocZero(context, sizeof(BfLarge));
+	/* the bits stay where they are: they are only to be merged */
 	bf_build_init(&c->large->b, &f.h, context, true);
-	bf_build_union(&c->large->b, &f);
+	c->large->b.f = f;
 	c->large->nelements = (uint64) fmin(bf_cardinality(&f.h), 1e15);
 	c->large->capacity = (uint64) bf_max_elements(&f.h);
 	return c;

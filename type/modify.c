@@ -19,6 +19,11 @@ PG_FUNCTION_INFO_V1(bf_sql_intersect);
 PG_FUNCTION_INFO_V1(bf_sql_compatible);
 PG_FUNCTION_INFO_V1(bf_sql_eq);
 PG_FUNCTION_INFO_V1(bf_sql_ne);
+PG_FUNCTION_INFO_V1(bf_sql_lt);
+PG_FUNCTION_INFO_V1(bf_sql_le);
+PG_FUNCTION_INFO_V1(bf_sql_gt);
+PG_FUNCTION_INFO_V1(bf_sql_ge);
+PG_FUNCTION_INFO_V1(bf_sql_cmp);
 PG_FUNCTION_INFO_V1(bf_sql_hash_value);
 PG_FUNCTION_INFO_V1(bf_sql_hash_value_extended);
 
@@ -392,6 +397,57 @@ Datum
 bf_sql_ne(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_BOOL(!same_filter(fcinfo));
+}
+
+/*
+ * The order of the images' bytes.  It means nothing, but without one there is
+ * no bloom_agg(DISTINCT value, template): the server sorts by all arguments.
+ */
+static int
+compare(FunctionCallInfo fcinfo)
+{
+	BloomFilter *a = PG_GETARG_BLOOM(0);
+	BloomFilter *b = PG_GETARG_BLOOM(1);
+	Size		alen = VARSIZE_ANY_EXHDR(a);
+	Size		blen = VARSIZE_ANY_EXHDR(b);
+	int			cmp = memcmp(VARDATA_ANY(a), VARDATA_ANY(b), Min(alen, blen));
+
+	if (cmp == 0 && alen != blen)
+		cmp = alen < blen ? -1 : 1;
+	/* a sort of stored filters would keep all of them */
+	PG_FREE_IF_COPY(a, 0);
+	PG_FREE_IF_COPY(b, 1);
+	return cmp;
+}
+
+Datum
+bf_sql_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) < 0);
+}
+
+Datum
+bf_sql_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) <= 0);
+}
+
+Datum
+bf_sql_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) > 0);
+}
+
+Datum
+bf_sql_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare(fcinfo) >= 0);
+}
+
+Datum
+bf_sql_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(compare(fcinfo));
 }
 
 /*

@@ -1989,7 +1989,17 @@ test_scalable_limit(void **state)
 		grow_free(&g);
 	}
 
-	/* a rate that layers cannot tighten */
+	/* rates that layers cannot tighten */
+	{
+		BfHeader	h;
+		BfError		err;
+
+		assert_int_equal(bf_header_init(&h, &bf_layout_standard, BF_HASH_XXH3,
+										NULL, 0, 0, 5e-6, 0, &err), BF_OK);
+		assert_int_equal(bf_header_expand(&h, 2, &err), BF_OK);
+		assert_int_equal(bf_header_resize(&h, 10, &err), BF_BAD_PARAMETER);
+		assert_non_null(strstr(err.message, "at least 6.67e-06"));
+	}
 	{
 		Growing		g;
 		BfError		err;
