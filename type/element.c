@@ -933,7 +933,7 @@ type_behind_text(const BfHeader *h)
 	name = bf_kind_display(h);
 #if PG_VERSION_NUM >= 160000
 	{
-		ErrorSaveContext not_found = {T_ErrorSaveContext};
+		ErrorSaveContext not_found = {.type = T_ErrorSaveContext};
 
 		if (!parseTypeString(name, &type, &typmod, (Node *) &not_found))
 			return InvalidOid;
