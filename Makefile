@@ -39,7 +39,10 @@ $(TYPE_OBJS) $(TYPE_OBJS:.o=.bc) $(PLANNER_OBJS) $(PLANNER_OBJS:.o=.bc): $(CORE_
 CORE_SRCS = $(CORE_OBJS:.o=.c)
 CORE_TEST_CFLAGS = -std=gnu11 -g -Wall -Wextra $(COPT) -I$(srcdir)/core
 
-build/unit: test/core/unit.c test/core/golden.h $(CORE_SRCS) $(CORE_HEADERS)
+CORE_UNIT_TESTS = build/unit build/layouts
+
+$(CORE_UNIT_TESTS): build/%: test/core/%.c $(CORE_SRCS) $(CORE_HEADERS) \
+		test/core/golden.h test/core/golden_layouts.h
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
@@ -48,9 +51,13 @@ build/rates: test/core/rates.c $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
 
+build/bench: bench/core.c $(CORE_SRCS) $(CORE_HEADERS)
+	@mkdir -p build
+	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
+
 .PHONY: unitcheck ratecheck
-unitcheck: build/unit
-	build/unit
+unitcheck: $(CORE_UNIT_TESTS)
+	for test in $^; do $$test || exit 1; done
 
 ratecheck: build/rates
 	build/rates
