@@ -67,7 +67,7 @@ export class BloomFilter {
     if (!Number.isInteger(capacity) || capacity < 1 || capacity > MAX_CAPACITY) {
       throw new RangeError('capacity must be a whole number of 1 to 2^53');
     }
-    if (!(fpr >= MIN_FPR && fpr < 1)) {
+    if (!(fpr >= MIN_FPR[layout] && fpr < 1)) {
       throw new RangeError('fpr must be at least 0.000001 and less than 1');
     }
     if (key !== null) {

@@ -1,8 +1,8 @@
 /** The header: from bytes, with every check there is, and back. */
 import { FormatError } from './errors.js';
-import { BY_NUMBER, ENUM, parseKind } from './kinds.js';
+import { BY_NUMBER, ENUM, HASHED, kindOfImage } from './kinds.js';
 import { HASHES, NAMES, NUMBERS, shapeIsPossible } from './layouts.js';
-import { MAX_BITS, MAX_CAPACITY } from './sizes.js';
+import { MAX_BITS, MAX_CAPACITY, MIN_FPR } from './sizes.js';
 
 const FIXED = 60;
 const VERSION = 1;
@@ -31,6 +31,15 @@ function require(ok, what) {
 function number(view, at) {
   const value = view.getBigUint64(at, true);
   return value > 2n ** 53n ? Infinity : Number(value);
+}
+
+/** UTF-8, or nothing where it is none */
+function decode(bytes) {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return '';
+  }
 }
 
 /** The payload's checksum, a BigInt */
@@ -125,16 +134,14 @@ export function readHeader(bytes, checksum) {
     'padding is not zero');
   require(bytes[47] === 0 && flags <= 3, 'reserved bits are set');
   require(keyLength === 0 || hash === 'blake2b', 'a key needs blake2b');
-  require(fpr > 0 && fpr < 1, 'bad rate');
+  require(fpr >= MIN_FPR[layout] && fpr < 1, 'bad rate');
   require((nset === 0) === empty && (sum === 0n) === empty, 'empty, or not empty');
   require(capacity <= MAX_CAPACITY && (capacity === 0) === (bits === 0), 'bad capacity');
   require(expansion === 0 || layout !== 'counting', 'a counting filter does not grow');
   const hashesGiven = (flags & HASHES_GIVEN) !== 0;
-  const [low, high] = HASHES[layout];
-  require(!hashesGiven || layout !== 'cuckoo', 'hashes of a cuckoo filter');
   if (bits === 0) {
     require(empty, 'unsized, but not empty');
-    require(hashesGiven ? hashes >= low && hashes <= high : hashes === 0, 'bad hashes');
+    require(hashesGiven ? hashes >= 1 && hashes <= HASHES[layout][1] : hashes === 0, 'bad hashes');
   } else {
     require(shapeIsPossible(layout, bits, hashes), 'bad size or hashes');
   }
@@ -147,23 +154,19 @@ export function readHeader(bytes, checksum) {
   require(nlayers === 0 || layers.reduce((all, layer) => all + layer.nset, 0) === nset,
     "bits set are not the layers'");
 
-  let kind = null;
+  require(kindNumber <= HASHED, 'unknown kind');
+  const portable = (flags & NOT_PORTABLE) === 0;
+  require(portable || (kindNumber >= ENUM && keyLength === 0),
+    'elements that are not portable, of this kind or with a key');
+  let kind = BY_NUMBER.get(kindNumber) ?? null;
   if (kindNumber < ENUM) {
     require(nameLength === 0, 'kind has no name');
-    require(empty || BY_NUMBER.has(kindNumber), 'unknown kind');
-    kind = BY_NUMBER.get(kindNumber) ?? null;
   } else {
-    try {
-      kind = parseKind(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-        .decode(bytes.subarray(nameAt, layersAt)));
-    } catch (error) {
-      throw new FormatError(error.message);
-    }
-    require(kind.number === kindNumber, "kind is not its name's");
+    const name = decode(bytes.subarray(nameAt, layersAt));
+    // eslint-disable-next-line no-control-regex
+    require(name !== '' && !/[\x00-\x1f\x7f]/.test(name), 'bad kind name');
+    kind = kindOfImage(kindNumber, name, portable);
   }
-  const portable = kind === null || kind.portable;
-  require(portable === ((flags & NOT_PORTABLE) === 0), 'portable, or not portable');
-  require(portable || keyLength === 0, 'a key for elements that the server hashes');
   return {
     size,
     layout,

@@ -14,7 +14,7 @@ const NUMERIC_SCALE = 16383;
 export const ENUM = 16;
 const ARRAY = 17;
 const RECORD = 18;
-const HASHED = 19;
+export const HASHED = 19;
 
 const utf8 = new TextEncoder();
 
@@ -414,7 +414,7 @@ function arrayKind(element) {
       encodeParts(items.map((item) => (item === null ? null : element.encode(item)))),
     ]);
   };
-  return { number: ARRAY, name, encode, portable: element.portable };
+  return { number: ARRAY, name, encode, portable: element.portable, parts: [element] };
 }
 
 function recordKind(columns) {
@@ -429,7 +429,8 @@ function recordKind(columns) {
     }
     return encodeParts(value.map((item, i) => (item === null ? null : columns[i].encode(item))));
   };
-  return { number: RECORD, name, encode, portable: columns.every((column) => column.portable) };
+  const portable = columns.every((column) => column.portable);
+  return { number: RECORD, name, encode, portable, parts: columns };
 }
 
 // A type's name is quoted as in SQL, and perhaps qualified
@@ -503,6 +504,26 @@ export function parseKind(name) {
     throw unknown(name);
   }
   return kind;
+}
+
+/** A kind by what an image's header says. Where that is not known here, the
+ * filter is one all the same, but not to be probed. */
+export function kindOfImage(number, name, portable) {
+  try {
+    const kind = parseKind(name);
+    if (kind.number === number && kind.portable === portable) {
+      return kind;
+    }
+  } catch (error) {
+    if (!(error instanceof KindError)) {
+      throw error;
+    }
+  }
+  const encode = () => {
+    throw new KindError(`filter holds ${name} elements, which ${
+      portable ? 'are not known here' : 'only the server can hash'}`);
+  };
+  return { number, name, encode, portable };
 }
 
 /** The kind of a filter to which this value is added first. */

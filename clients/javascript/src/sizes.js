@@ -2,7 +2,7 @@
 
 export const MAX_BITS = 2 ** 32;
 export const MAX_CAPACITY = 2 ** 53;
-export const MIN_FPR = 0.000001;
+export const MIN_FPR = { standard: 1e-6, blocked: 1e-6, counting: 1e-6, cuckoo: 1e-8 };
 const BLOCK = 512;
 
 const nearest = (x) => Math.floor(x + 0.5);

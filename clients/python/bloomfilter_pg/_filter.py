@@ -9,7 +9,6 @@ from typing import Any, Iterable, List, Optional, Union
 from . import _format, _hash, _kinds, _layouts, _sizes
 from ._errors import FormatError, KindError
 
-np = _layouts.np
 CHUNK = 65536
 
 
@@ -64,7 +63,7 @@ class BloomFilter:
             raise ValueError(f"unknown hash {hash!r}")
         if capacity != int(capacity) or not 1 <= capacity <= _sizes.MAX_CAPACITY:
             raise ValueError("capacity must be a whole number of 1 to 2^53")
-        if not _sizes.MIN_FPR <= fpr < 1:
+        if not _sizes.MIN_FPR[layout] <= fpr < 1:
             raise ValueError("fpr must be at least 0.000001 and less than 1")
         if key is not None:
             if hash != "blake2b":
@@ -182,6 +181,7 @@ class BloomFilter:
     def contains_many(self, keys: Any) -> Any:
         """An answer for each of a list or a one-dimensional numpy array: a
         list of bool, or an array."""
+        np = _layouts.np
         if np is not None:
             if isinstance(keys, np.ndarray):
                 return self._test_arrays(*self._hash_array(keys))
@@ -193,6 +193,7 @@ class BloomFilter:
     def _test_arrays(self, h1: Any, h2: Any) -> Any:
         if len(self._layers) == 1:
             return self._layers[0].test_many(h1, h2)
+        np = _layouts.np
         answers = np.zeros(len(h1), bool)
         for layer in self._layers:
             answers |= layer.test_many(h1, h2)
@@ -202,6 +203,7 @@ class BloomFilter:
 
     def _hash_list(self, keys: List[Any]) -> Any:
         """Two arrays, h1 and h2."""
+        np = _layouts.np
         kind = self._kind or (_kinds.infer_kind(keys[0]) if keys else
                               _kinds.SIMPLE["integer"])
         if kind.name == "integer" and set(map(type, keys)) == {int}:
@@ -214,6 +216,7 @@ class BloomFilter:
 
     def _hash_words(self, words: Any) -> Any:
         """The same of elements of eight bytes."""
+        np = _layouts.np
         if self._h.hash == "xxh3":
             return _hash.xxh3_of_eight(np, words)
         digest = self._digest
@@ -226,6 +229,7 @@ class BloomFilter:
 
     def _array_kind(self, keys: Any) -> str:
         """The element kind that an array's type stands for."""
+        np = _layouts.np
         code = keys.dtype.kind
         if code == "M":
             return ("date" if np.datetime_data(keys.dtype)[0] in ("Y", "M", "W", "D")
@@ -238,6 +242,7 @@ class BloomFilter:
         return names[code]
 
     def _hash_array(self, keys: Any) -> Any:
+        np = _layouts.np
         if keys.ndim != 1:
             raise ValueError("a one-dimensional array is needed")
         if keys.dtype.kind == "O":
@@ -307,6 +312,7 @@ class BloomFilter:
 
     def update(self, keys: Iterable[Any]) -> None:
         """Add many elements: any iterable, or a numpy array."""
+        np = _layouts.np
         if np is None:
             for key in keys:
                 self.add(key)
@@ -327,7 +333,7 @@ class BloomFilter:
                 self._add_arrays(chunk)
 
     def _add_arrays(self, keys: Any) -> None:
-        if isinstance(keys, np.ndarray):
+        if isinstance(keys, _layouts.np.ndarray):
             kind = self._kind or (
                 _kinds.infer_kind(keys[0]) if keys.dtype.kind == "O" else
                 _kinds.SIMPLE[self._array_kind(keys)])

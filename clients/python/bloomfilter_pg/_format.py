@@ -1,4 +1,5 @@
 """The header: from bytes, with every check there is, and back."""
+import re
 import struct
 from dataclasses import dataclass
 from typing import List, NamedTuple, Optional
@@ -7,7 +8,7 @@ from . import _kinds
 from ._errors import FormatError
 from ._hash import checksum
 from ._layouts import LAYOUTS, NUMBERS, HASHES, shape_is_possible
-from ._sizes import MAX_BITS, MAX_CAPACITY
+from ._sizes import MAX_BITS, MAX_CAPACITY, MIN_FPR
 
 FIXED = 60
 VERSION = 1
@@ -19,6 +20,7 @@ NOT_PORTABLE = 2
 
 HEADER = struct.Struct("<2sBBBBHBBHQQdQBBBBQI")
 ENTRY = struct.Struct("<QQQB7s")
+CONTROL = re.compile("[\x00-\x1f\x7f]")
 HASH_NAMES = {1: "xxh3", 2: "blake2b"}
 HASH_NUMBERS = {name: number for number, name in HASH_NAMES.items()}
 
@@ -119,7 +121,7 @@ def read_header(data: bytes) -> "tuple[Header, int]":
     require(not any(data[at + 32 * nlayers:size]), "padding is not zero")
     require(reserved == 0 and flags <= 3, "reserved bits are set")
     require(key_length == 0 or hash_number == 2, "a key needs blake2b")
-    require(0.0 < fpr < 1.0, "bad rate")
+    require(MIN_FPR[name] <= fpr < 1.0, "bad rate")
     require((nset == 0) == empty and (payload_sum == 0) == empty,
             "empty, or not empty")
     require(capacity <= MAX_CAPACITY and (capacity == 0) == (bits == 0),
@@ -127,11 +129,10 @@ def read_header(data: bytes) -> "tuple[Header, int]":
     require(expansion == 0 or name != "counting",
             "a counting filter does not grow")
     given = bool(flags & HASH_GIVEN)
-    low, high = HASHES[name]
-    require(not given or name != "cuckoo", "hashes of a cuckoo filter")
     if bits == 0:
         require(empty, "unsized, but not empty")
-        require(low <= hashes <= high if given else hashes == 0, "bad hashes")
+        require(1 <= hashes <= HASHES[name][1] if given else hashes == 0,
+                "bad hashes")
     else:
         require(shape_is_possible(name, bits, hashes), "bad size or hashes")
     for i, layer in enumerate(layers):
@@ -144,21 +145,20 @@ def read_header(data: bytes) -> "tuple[Header, int]":
         require(sum(layer.nset for layer in layers) == nset,
                 "bits set are not the layers'")
 
-    kind = None
+    require(kind_number <= _kinds.HASHED, "unknown kind")
+    portable = not flags & NOT_PORTABLE
+    require(portable or (kind_number >= _kinds.ENUM and key_length == 0),
+            "elements that are not portable, of this kind or with a key")
+    kind = _kinds.BY_NUMBER.get(kind_number)
     if kind_number < _kinds.ENUM:
         require(name_length == 0, "kind has no name")
-        require(empty or kind_number in _kinds.BY_NUMBER, "unknown kind")
-        kind = _kinds.BY_NUMBER.get(kind_number)
     else:
         try:
-            kind = _kinds.parse_kind(data[FIXED + key_length:at].decode())
-        except ValueError as error:
-            raise FormatError(f"not a bloom filter: {error}") from None
-        require(kind.number == kind_number, "kind is not its name's")
-    require((kind is not None and not kind.portable)
-            == bool(flags & NOT_PORTABLE), "portable, or not portable")
-    require(kind is None or kind.portable or key_length == 0,
-            "a key for elements that the server hashes")
+            kind_name = data[FIXED + key_length:at].decode()
+        except UnicodeDecodeError:
+            kind_name = ""
+        require(kind_name and not CONTROL.search(kind_name), "bad kind name")
+        kind = _kinds.kind_of_image(kind_number, kind_name, portable)
     return Header(layout=name, hash=HASH_NAMES[hash_number], hashes=hashes,
                   key=data[FIXED:FIXED + key_length], kind=kind, bits=bits,
                   capacity=capacity, fpr=fpr, nset=nset, hashes_given=given,

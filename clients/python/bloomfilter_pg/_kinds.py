@@ -396,6 +396,23 @@ def parse_kind(name: str) -> Kind:
     return kind
 
 
+def kind_of_image(number: int, name: str, portable: bool) -> Kind:
+    """A kind by what an image's header says.  Where that is not known here,
+    the filter is one all the same, but not to be probed."""
+    try:
+        kind = parse_kind(name)
+        if kind.number == number and kind.portable == portable:
+            return kind
+    except ValueError:
+        pass
+
+    def encode(value: Any) -> bytes:
+        raise KindError(f"filter holds {name} elements, which are not known here"
+                        if portable else f"filter holds {name} elements, which"
+                        " only the server can hash")
+    return Kind(number, name, encode, portable)
+
+
 def infer_kind(value: Any) -> Kind:
     """The kind of a filter to which this value is added first."""
     if isinstance(value, bool):

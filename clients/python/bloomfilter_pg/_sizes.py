@@ -6,9 +6,8 @@ from typing import Callable, List, Optional, Tuple
 
 MAX_BITS = 2 ** 32
 MAX_CAPACITY = 2 ** 53
-MIN_FPR = 0.000001
+MIN_FPR = {"standard": 1e-6, "blocked": 1e-6, "counting": 1e-6, "cuckoo": 1e-8}
 BLOCK = 512
-MAX_HASHES = {"standard": 64, "blocked": 16, "counting": 64, "cuckoo": 32}
 
 
 def nearest(x: float) -> int:
