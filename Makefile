@@ -44,13 +44,19 @@ build/unit: test/core/unit.c test/core/golden.h $(CORE_SRCS) $(CORE_HEADERS)
 	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
 
+build/vectors: test/core/vectors.c $(CORE_SRCS) $(CORE_HEADERS)
+	@mkdir -p build
+	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
+
 build/rates: test/core/rates.c $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
 
 .PHONY: unitcheck ratecheck
-unitcheck: build/unit
+unitcheck: build/unit build/vectors
 	build/unit
+	build/vectors $(srcdir)/test/vectors.txt
 
 ratecheck: build/rates
 	build/rates
