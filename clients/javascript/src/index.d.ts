@@ -20,7 +20,7 @@ export interface Info {
   layout: Layout;
   hash: Hash;
   keyed: boolean;
-  /** null while the filter is empty */
+  /** the kind by its name, as in docs/format.md; null while the filter is empty */
   element: string | null;
   /** false: only the server can probe it */
   portable: boolean;

@@ -19,7 +19,7 @@ class Info:
     layout: str
     hash: str
     keyed: bool
-    element: Optional[str]      #: None while the filter is empty
+    element: Optional[str]      #: the kind by its name; None: empty
     portable: bool              #: False: only the server can probe it
     capacity: Optional[int]     #: None: unsized
     target_fpr: float
