@@ -26,6 +26,11 @@ BEFORE = {
         CREATE TABLE orders AS SELECT i AS customer_id
             FROM generate_series(1, 1000) i;
     """,
+    "docs/clients.md": CODES + """
+        CREATE EXTENSION bloomfilter;
+        CREATE TABLE filters AS
+            SELECT 'codes' AS name, bloom_agg(code) AS filter FROM codes;
+    """,
     "docs/operations.md": CODES + """
         CREATE EXTENSION bloomfilter;
         CREATE TABLE events (day date, device integer) PARTITION BY RANGE (day);

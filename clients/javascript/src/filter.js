@@ -233,6 +233,13 @@ export class BloomFilter {
     const entries = h.layers.length > 0 ? h.layers : [h];
     const numbers = entries.map((e) => cardinality(h.layout, e.bits, e.hashes, e.nset));
     const rates = entries.map((e, i) => rateOf(h.layout, e.bits, e.hashes, numbers[i]));
+    // what earlier layers seemed to have did not get into the later ones
+    let passed = 1;
+    const total = numbers.reduce((sum, n, i) => {
+      const before = h.layout === 'cuckoo' ? 1 : passed;
+      passed *= 1 - rates[i];
+      return sum + n / before;
+    }, 0);
     const places = entries.reduce((sum, e) => {
       if (h.layout === 'cuckoo' && e.bits > 0) {
         return sum + 4 * cuckooBuckets(e.bits, e.hashes);
@@ -256,7 +263,7 @@ export class BloomFilter {
       layers: this.#layers.length,
       bitsSet: h.nset,
       fill: places > 0 ? h.nset / places : 0,
-      cardinality: numbers.reduce((sum, n) => sum + n, 0),
+      cardinality: total,
       expectedFpr: rates.length === 1 ? rates[0] : 1 - rates.reduce((all, rate) => all * (1 - rate), 1),
       bytes: headerSize(h.key.length, name, h.layers.length) + (held ? bits / 8 : 0),
     };

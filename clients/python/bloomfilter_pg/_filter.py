@@ -2,7 +2,6 @@
 import base64
 import binascii
 import itertools
-import math
 from dataclasses import dataclass
 from typing import Any, Iterable, List, Optional, Union
 
@@ -362,7 +361,10 @@ class BloomFilter:
                    for e in entries]
         passed = 1.0
         places = 0
+        total = 0.0
         for entry, number in zip(entries, numbers):
+            # what earlier layers seemed to have did not get into this one
+            total += number / (1.0 if h.layout == "cuckoo" else passed)
             passed *= 1.0 - _sizes.rate(h.layout, entry.bits, entry.hashes, number)
             places += (4 * _sizes.cuckoo_buckets(entry.bits, entry.hashes)
                        if h.layout == "cuckoo" and entry.bits else
@@ -384,7 +386,7 @@ class BloomFilter:
                     else h.hashes),
             expansion=h.expansion, layers=len(self._layers), bits_set=h.nset,
             fill=h.nset / places if places else 0.0,
-            cardinality=math.fsum(numbers), expected_fpr=rate,
+            cardinality=total, expected_fpr=rate,
             bytes=_format.header_size(len(h.key), len(name), len(h.layers)) + size)
 
     def __repr__(self) -> str:
