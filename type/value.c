@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include <math.h>
+#include <sys/mman.h>
 
 /* Bytes of bits from which on a build can be given away as it is. */
 #define LARGE_BUILD		(1024 * 1024)
@@ -297,6 +298,24 @@ bf_copy_kind(BfHeader *h, const BfHeader *kind, MemoryContext context)
 }
 
 /*
+ * Bits are set all over a large filter: with pages of 4 kB most of them would
+ * miss the TLB.  To be called before the memory is touched.
+ */
+static void
+advise_huge_pages(char *memory, Size size)
+{
+#ifdef MADV_HUGEPAGE
+	const Size	page = 2 * 1024 * 1024;
+	char	   *first = (char *) TYPEALIGN(page, memory);
+	char	   *last = (char *) TYPEALIGN_DOWN(page, memory + size);
+
+	/* a hint: it does not matter if it fails */
+	if (first < last)
+		(void) madvise(first, last - first, MADV_HUGEPAGE);
+#endif
+}
+
+/*
  * Allocate the bits for elements of the kind that the header kind has.
  */
 static void
@@ -305,6 +324,7 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 	BfHeader   *h = &b->f.h;
 	Size		header;
 	char	   *raw;
+	Size		size;
 	MemoryContext context = b->context;
 
 	bf_copy_kind(h, kind, b->context);
@@ -315,10 +335,12 @@ build_allocate(BfBuild *b, const BfHeader *kind, bool zero)
 		context = b->bits_context = AllocSetContextCreate(b->context,
 														  "bloomfilter bits",
 														  ALLOCSET_SMALL_SIZES);
-	raw = MemoryContextAllocExtended(context,
-									 header + b->f.nbytes +
-									 (b->aligned ? BF_BLOCK_BITS / 8 : 0),
-									 zero ? MCXT_ALLOC_ZERO : 0);
+	size = header + b->f.nbytes + (b->aligned ? BF_BLOCK_BITS / 8 : 0);
+	raw = MemoryContextAllocExtended(context, size, MCXT_ALLOC_HUGE);
+	if (b->bits_context != NULL)
+		advise_huge_pages(raw, size);
+	if (zero)
+		memset(raw, 0, size);
 	b->memory = raw;
 	if (b->aligned)
 		raw = (char *) TYPEALIGN(BF_BLOCK_BITS / 8, raw);
