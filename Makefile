@@ -47,6 +47,11 @@ $(CORE_UNIT_TESTS): build/%: test/core/%.c $(CORE_SRCS) $(CORE_HEADERS) \
 	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
 
+# The same without sanitizers: up to a million elements, all seeds.
+build/layouts-large: test/core/layouts.c test/core/golden_layouts.h $(CORE_SRCS) $(CORE_HEADERS)
+	@mkdir -p build
+	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lcmocka -lb2 -lm
+
 build/vectors: test/core/vectors.c $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(CC) $(CORE_TEST_CFLAGS) -O1 -fsanitize=address,undefined \
@@ -61,8 +66,8 @@ build/bench: bench/core.c $(CORE_SRCS) $(CORE_HEADERS)
 	$(CC) $(CORE_TEST_CFLAGS) -O2 -o $@ $(filter %.c,$^) -lb2 -lm
 
 .PHONY: unitcheck ratecheck
-unitcheck: $(CORE_UNIT_TESTS) build/vectors
-	for test in $(CORE_UNIT_TESTS); do $$test || exit 1; done
+unitcheck: $(CORE_UNIT_TESTS) build/layouts-large build/vectors
+	for test in $(CORE_UNIT_TESTS) build/layouts-large; do $$test || exit 1; done
 	build/vectors $(srcdir)/test/vectors.txt
 
 ratecheck: build/rates

@@ -1485,6 +1485,9 @@ fill_up(const BfLayout *layout, double n, double p, uint64_t seed,
 		must_refuse(&f, element(seed, STRANGERS), message);
 		must_refuse(&f, element(seed, 0), message);
 		assert_true(layout->validate(f.bits, &f.h.shape));
+		/* the stash is for emergencies: every probe would have to look there */
+		if (n >= 1000)
+			assert_true(bf_load64(f.bits + f.nbytes - STASH) == 0);
 	}
 	for (uint64_t i = 0; strangers != NULL && i < 200; i++)
 	{
@@ -1975,15 +1978,25 @@ test_scalable_limit(void **state)
 						 BF_OK);
 		assert_true(bf_expected_fpr(&h) > 0);
 
-		/* one more */
-		more = calloc(1, len + 64);
-		memcpy(more, image, len);
-		more[46] = 33;
-		bf_store16(more + 6, BF_MAX_HEADER + 64);
-		memmove(more + BF_MAX_HEADER + 64, more + BF_MAX_HEADER,
-				len - BF_MAX_HEADER);
-		reseal(more, len + 64);
-		refuse_image(more, len + 64);
+		/* one more, which is a copy of the last and as sound */
+		{
+			BfFilter   *last = &g.layers[BF_MAX_LAYERS - 1];
+			size_t		table = BF_FIXED_HEADER + sizeof(key) + sizeof(name);
+
+			/* the header has just room for its entry */
+			assert_int_equal(table + (BF_MAX_LAYERS + 1) * BF_LAYER_ENTRY,
+							 BF_MAX_HEADER);
+			more = calloc(1, len + last->nbytes);
+			memcpy(more, image, len);
+			memcpy(more + len, last->bits, last->nbytes);
+			memcpy(more + table + BF_MAX_LAYERS * BF_LAYER_ENTRY,
+				   more + table + (BF_MAX_LAYERS - 1) * BF_LAYER_ENTRY,
+				   BF_LAYER_ENTRY);
+			more[46] = BF_MAX_LAYERS + 1;
+			bf_store64(more + 36, g.h.nset + last->h.nset);
+			reseal(more, len + last->nbytes);
+			refuse_image(more, len + last->nbytes);
+		}
 		free(more);
 		free(image);
 		grow_free(&g);
@@ -2543,6 +2556,35 @@ test_contradictions(void **state)
 }
 
 /*
+ * A layer without elements, all else being as it should.
+ */
+static void
+test_empty_layer(void **state)
+{
+	(void) state;
+	rng_state = 95;
+	for (size_t l = 0; l < lengthof(growing_layouts); l++)
+		for (unsigned emptied = 0; emptied < 2; emptied++)
+		{
+			Growing		g;
+			uint8_t    *image;
+			size_t		len;
+
+			grow_init(&g, growing_layouts[l], 2, 0.1, 2);
+			for (uint64_t i = 0; g.n < 2; i++)
+				must_grow(&g, element(5, i));
+			image = grow_image(&g, &len);
+			check_valid(image, len);
+			free(image);
+			wipe(&g.layers[emptied]);
+			image = grow_image(&g, &len);
+			refuse_image(image, len);
+			free(image);
+			grow_free(&g);
+		}
+}
+
+/*
  * Buckets that are not in their order, or no combination, and bits behind the
  * last one.
  */
@@ -2700,6 +2742,7 @@ main(void)
 		cmocka_unit_test(test_bit_flips),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_empty_layer),
 		cmocka_unit_test(test_cuckoo_payload),
 		cmocka_unit_test(test_random_damage),
 	};
