@@ -43,7 +43,9 @@
 bool
 bf_can_slice(const struct varatt_external *pointer)
 {
-	return !VARATT_EXTERNAL_IS_COMPRESSED(*pointer);
+	/* VARATT_EXTERNAL_IS_COMPRESSED, which mixes signs */
+	return VARATT_EXTERNAL_GET_EXTSIZE(*pointer) ==
+		(uint32) pointer->va_rawsize - VARHDRSZ;
 }
 
 void
