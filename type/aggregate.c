@@ -134,12 +134,9 @@ static const BfHeader *
 copy_header(MemoryContext context, const BfHeader *h)
 {
 	BfHeader   *copy = MemoryContextAlloc(context, sizeof(BfHeader));
-	char	   *name = MemoryContextAlloc(context, h->kind_name_len + 1);
 
 	*copy = *h;
-	if (h->kind_name_len > 0)
-		memcpy(name, h->kind_name, h->kind_name_len);
-	copy->kind_name = name;
+	bf_copy_kind(copy, h, context);
 	return copy;
 }
 

@@ -85,13 +85,33 @@ static void start_large(BfCollection *c, const BfHeader *design);
 static void start_file(BfCollection *c, const BfHeader *design);
 static void add_to_file(BfCollection *c, const BfDigest *digests, uint32 n);
 
+/*
+ * Call add for all digests in a file, which can be written on afterwards.
+ */
 static void
-rewind_file(BufFile *file)
+for_each_in_file(BufFile *file,
+				 void (*add) (void *arg, const BfDigest *digests, uint32 n),
+				 void *arg)
 {
+	BfDigest	batch[BF_BATCH];
+	Size		nread;
+	int			fileno;
+	off_t		offset;
+
+	BufFileTell(file, &fileno, &offset);
 	if (BufFileSeek(file, 0, 0, SEEK_SET) != 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not rewind temporary file of an aggregate")));
+	while ((nread = BufFileRead(file, batch, sizeof(batch))) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		add(arg, batch, nread / sizeof(BfDigest));
+	}
+	if (BufFileSeek(file, fileno, offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of an aggregate")));
 }
 
 /*
@@ -108,21 +128,7 @@ for_each_batch(const BfCollection *c,
 
 	if (c->file != NULL)
 	{
-		int			fileno;
-		off_t		offset;
-		Size		nread;
-
-		BufFileTell(c->file, &fileno, &offset);
-		rewind_file(c->file);
-		while ((nread = BufFileRead(c->file, batch, sizeof(batch))) > 0)
-		{
-			CHECK_FOR_INTERRUPTS();
-			add(arg, batch, nread / sizeof(BfDigest));
-		}
-		if (BufFileSeek(c->file, fileno, offset, SEEK_SET) != 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not seek in temporary file of an aggregate")));
+		for_each_in_file(c->file, add, arg);
 		return;
 	}
 
@@ -335,6 +341,7 @@ add_to_large(void *arg, const BfDigest *digests, uint32 n)
 {
 	BfLarge    *large = arg;
 	BfFilter   *f = &large->b.f;
+
 	Assert(n <= BF_BATCH);
 	f->h.layout->prefetch(f->bits, &f->h.shape, digests, n);
 	for (uint32 i = 0; i < n; i++)
@@ -372,35 +379,6 @@ make_large_filter(BfLarge *large, uint64 nunits, const BfHeader *design)
 }
 
 /*
- * Call add for all digests in the file.
- */
-static void
-for_each_in_file(BfLarge *large,
-				 void (*add) (void *arg, const BfDigest *digests, uint32 n),
-				 void *arg)
-{
-	BfDigest	batch[BF_BATCH];
-	BufFile    *file = large->file;
-	Size		nread;
-	int			fileno;
-	off_t		offset;
-
-	BufFileTell(file, &fileno, &offset);
-	rewind_file(file);
-	large->file = NULL;			/* what is read is there already */
-	while ((nread = BufFileRead(file, batch, sizeof(batch))) > 0)
-	{
-		CHECK_FOR_INTERRUPTS();
-		add(arg, batch, nread / sizeof(BfDigest));
-	}
-	large->file = file;
-	if (BufFileSeek(file, fileno, offset, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file of an aggregate")));
-}
-
-/*
  * Make the filter a power of two times as large, for as many elements as
  * wanted, or as the limit allows.
  */
@@ -408,6 +386,7 @@ static void
 enlarge(BfLarge *large, const BfHeader *design, double wanted)
 {
 	const BfLayout *layout = large->b.f.h.layout;
+	BufFile    *file = large->file;
 	uint64		nunits = large->b.f.h.shape.nbits / layout->unit;
 	uint64		limit = BF_MAX_BITS / layout->unit;
 	BfHeader	h = large->b.f.h;
@@ -428,7 +407,9 @@ enlarge(BfLarge *large, const BfHeader *design, double wanted)
 						(int) (BF_MAX_BITS / 8 / 1048576)),
 				 errhint("Split the set over several filters, or ask for a higher rate.")));
 	make_large_filter(large, nunits, design);
-	for_each_in_file(large, add_to_large, large);
+	large->file = NULL;			/* what is read is there already */
+	for_each_in_file(file, add_to_large, large);
+	large->file = file;
 }
 
 static void
@@ -441,6 +422,22 @@ add_batch(BfCollection *c, const BfHeader *design, const BfDigest *digests,
 }
 
 /*
+ * The digests that were in the slots go where others will go from now on.
+ */
+static void
+readd_slots(BfCollection *c, const BfCollection *before,
+			const BfHeader *design)
+{
+	BfTarget	target = {c, design};
+
+	c->slots = NULL;
+	c->n = c->nslots = 0;
+	c->has_zero = false;
+	for_each_batch(before, add_to_target, &target);
+	pfree(before->slots);
+}
+
+/*
  * From slots to a filter and a file.  Its first size is that of the slots:
  * they hold a filter for several times as many elements.
  */
@@ -450,7 +447,6 @@ start_large(BfCollection *c, const BfHeader *design)
 	BfLarge    *large = MemoryContextAllocZero(c->context, sizeof(BfLarge));
 	BfHeader	h = *design;
 	BfCollection digests = *c;
-	BfTarget	target = {c, design};
 	BfError		err;
 	double		capacity;
 	uint64		nunits;
@@ -468,11 +464,7 @@ start_large(BfCollection *c, const BfHeader *design)
 
 	large->file = create_file(c);
 	c->large = large;
-	c->slots = NULL;
-	c->n = c->nslots = 0;
-	c->has_zero = false;
-	for_each_batch(&digests, add_to_target, &target);
-	pfree(digests.slots);
+	readd_slots(c, &digests, design);
 }
 
 static void
@@ -489,14 +481,9 @@ static void
 start_file(BfCollection *c, const BfHeader *design)
 {
 	BfCollection digests = *c;
-	BfTarget	target = {c, design};
 
 	c->file = create_file(c);
-	c->slots = NULL;
-	c->n = c->nslots = 0;
-	c->has_zero = false;
-	for_each_batch(&digests, add_to_target, &target);
-	pfree(digests.slots);
+	readd_slots(c, &digests, design);
 }
 
 /*
@@ -705,7 +692,7 @@ bf_collect_serialize(BfCollection *c, const BfHeader *design, StringInfo buf)
 		if (c->large == NULL)
 			for_each_batch(c, append_digests, buf);
 		else
-			for_each_in_file(c->large, append_digests, buf);
+			for_each_in_file(c->large->file, append_digests, buf);
 		return;
 	}
 	appendStringInfoChar(buf, 1);

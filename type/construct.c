@@ -187,13 +187,7 @@ bf_sql_hash(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	el = fcinfo->flinfo->fn_extra;
-	if (el == NULL)
-	{
-		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
-		bf_element_init_arg(el, fcinfo, 0);
-		fcinfo->flinfo->fn_extra = el;
-	}
+	el = bf_element_of_site(fcinfo, 0);
 	if (el->dynamic)
 		bf_element_resolve(el, PG_GETARG_DATUM(0));
 	if (!PG_ARGISNULL(1))

@@ -720,6 +720,23 @@ bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo, int argno)
 }
 
 /*
+ * The same, kept by the call site.
+ */
+BfElement *
+bf_element_of_site(FunctionCallInfo fcinfo, int argno)
+{
+	BfElement  *el = fcinfo->flinfo->fn_extra;
+
+	if (unlikely(el == NULL))
+	{
+		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
+		bf_element_init_arg(el, fcinfo, argno);
+		fcinfo->flinfo->fn_extra = el;
+	}
+	return el;
+}
+
+/*
  * Make el, zero at first, the element that an array is of.  The next array of
  * a call site may be of another type, as in pg_stats: true if it is.
  */

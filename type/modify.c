@@ -38,23 +38,6 @@ check_can_add(const BfHeader *h)
 }
 
 /*
- * What a call site keeps: how values become bytes.
- */
-static BfElement *
-element_of_site(FunctionCallInfo fcinfo)
-{
-	BfElement  *el = fcinfo->flinfo->fn_extra;
-
-	if (unlikely(el == NULL))
-	{
-		el = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(BfElement));
-		bf_element_init_arg(el, fcinfo, 1);
-		fcinfo->flinfo->fn_extra = el;
-	}
-	return el;
-}
-
-/*
  * A filter that is being changed: of fixed size, or growing.
  */
 typedef struct BfChange
@@ -145,7 +128,7 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(bf_handle_again(PG_GETARG_DATUM(0)));
 
-	el = element_of_site(fcinfo);
+	el = bf_element_of_site(fcinfo, 1);
 	handle = bf_get_handle(PG_GETARG_DATUM(0));
 	if (handle != NULL)
 	{
@@ -251,7 +234,7 @@ bf_sql_remove(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = element_of_site(fcinfo);
+	el = bf_element_of_site(fcinfo, 1);
 	bf_open_value(PG_GETARG_BLOOM(0), &f);
 	if (f.h.layout->remove == NULL && bf_is_sized(&f.h))
 		ereport(ERROR,

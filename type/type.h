@@ -147,6 +147,7 @@ extern void bf_element_init(BfElement *el, Oid typid, Oid collation,
 							MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
+extern BfElement *bf_element_of_site(FunctionCallInfo fcinfo, int argno);
 extern bool bf_element_of_array(BfElement *el, const ArrayType *array,
 								FunctionCallInfo fcinfo);
 extern bool bf_element_resolve(BfElement *el, Datum value);
