@@ -548,6 +548,8 @@ build_rescan(CustomScanState *css)
 
 	node->started = false;
 	node->adding = false;
+	if (BF_JOIN_FILTER_MUTANT == 2 && node->filter != NULL && node->filter->shared == NULL)
+		node->filter->state = FILTER_INCOMPLETE;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 }
@@ -828,7 +830,7 @@ passes(ProbeState *node, TupleTableSlot *slot)
 			probe->pause--;
 			continue;
 		}
-		if (!probe->attached && !attach(node, probe))
+		if ((!probe->attached || BF_JOIN_FILTER_MUTANT == 2) && !attach(node, probe))
 			continue;
 
 		if (probe->row_context != NULL)

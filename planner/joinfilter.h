@@ -19,6 +19,15 @@
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
+/*
+ * Tests put old mistakes back, to see that they are found: 1, a filter is
+ * kept when its rows change; 2, it is built anew then; 3, volatile functions
+ * are overlooked.
+ */
+#ifndef BF_JOIN_FILTER_MUTANT
+#define BF_JOIN_FILTER_MUTANT 0
+#endif
+
 /* How a key becomes 64 bits. */
 typedef enum BfJoinHash
 {

@@ -247,6 +247,8 @@ subplan_is_volatile(Node *node, void *context)
 static bool
 expr_is_volatile(PlanContext *cx, void *expr)
 {
+	if (BF_JOIN_FILTER_MUTANT == 3)
+		return false;
 	return contain_volatile_functions(expr) || subplan_is_volatile(expr, cx);
 }
 
@@ -385,6 +387,8 @@ has_own_will(Plan **plan, void *context)
 static bool
 is_repeatable(Position *at, Plan *plan)
 {
+	if (BF_JOIN_FILTER_MUTANT == 1 || BF_JOIN_FILTER_MUTANT == 2)
+		return true;
 	return bms_is_subset(plan->allParam, at->cx->fixed_params) &&
 		!plan_is_volatile(&plan, at->cx) &&
 		!(at->rescanned && has_own_will(&plan, NULL));
