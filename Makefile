@@ -13,7 +13,7 @@ OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
-ISOLATION = maintain rebuild
+ISOLATION = joinfilter maintain rebuild
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=bloomfilter
 
 PG_CONFIG ?= pg_config

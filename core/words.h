@@ -10,8 +10,8 @@
  * "Performance-Optimal Filtering" (PVLDB 12(5), 2019), section 4.1.  At 16
  * bits an element 0.5% of strangers pass, at 8 bits 5%.
  *
- * The number of words is a power of two, so that a filter can be doubled
- * (every word twice) and halved (the halves or-ed) like the larger ones.
+ * The number of words is a power of two, so that a filter that turns out too
+ * large can be halved.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 /*
  * The finalizer of MurmurHash3 (Appleby, public domain): every bit of the
@@ -75,14 +74,7 @@ bf_words_add(uint64_t *words, uint32_t mask, uint64_t h)
 	return true;
 }
 
-/* n words at words become 2n; there is room. */
-static inline void
-bf_words_double(uint64_t *words, uint32_t n)
-{
-	memcpy(words + n, words, (size_t) n * sizeof(uint64_t));
-}
-
-/* 2n words at words become n. */
+/* 2n words become n: what was contained stays so. */
 static inline void
 bf_words_halve(uint64_t *words, uint32_t n)
 {

@@ -36,11 +36,18 @@
 #include "utils/ruleutils.h"
 #include "utils/uuid.h"
 
+#include <math.h>
+
 #include "core/words.h"
 
-/* Bits an element below which a filter grows, and below which it gives up. */
-#define GROW_BITS			8
+/* Bits an element below which a filter gives up. */
 #define GIVE_UP_BITS		4
+
+/* A queue of hashes begins with room for so many. */
+#define FIRST_QUEUE			1024
+
+/* If a queue is too short, there may be so many times as many rows to come. */
+#define MORE_ROWS			8
 
 /* It is halved as long as so many are left. */
 #define FOLD_BITS			32
@@ -260,14 +267,32 @@ typedef struct BuildState
 	JoinFilter *filter;			/* NULL: only hand rows on */
 	bool		started;		/* the child's rows are being read */
 	bool		adding;			/* to the filter */
-	Size		limit;			/* bytes */
 	uint64		unreported;		/* of a shared filter */
+
+	/*
+	 * A filter of this process is sized when its rows have been counted: until
+	 * then their hashes wait.  If they are too many, it is made while they
+	 * come.
+	 */
+	Size		limit;			/* bytes of a filter; a queue may have half */
+	uint64	   *queue;			/* or NULL */
+	Size		queued;
+	Size		queue_size;
 } BuildState;
 
 static Size
 size_of(const JoinFilter *filter)
 {
 	return filter->words == NULL ? 0 : ((Size) filter->mask + 1) * sizeof(uint64);
+}
+
+static void
+free_queue(BuildState *node)
+{
+	if (node->queue != NULL)
+		pfree(node->queue);
+	node->queue = NULL;
+	node->queued = node->queue_size = 0;
 }
 
 /*
@@ -287,26 +312,17 @@ abandon(BuildState *node)
 		pfree(filter->words);
 		filter->words = NULL;
 	}
+	free_queue(node);
 }
 
 /*
- * A filter of this process: twice as many words, if there may be.
+ * Memory that the query can do without.
  */
-static bool
-grow(BuildState *node)
+static void *
+try_alloc(BuildState *node, Size size, int flags)
 {
-	JoinFilter *filter = node->filter;
-	uint32		nwords = filter->mask + 1;
-	Size		size = (Size) nwords * 2 * sizeof(uint64);
-	uint64	   *words;
-
-	if (size > node->limit || size > ((Size) 8 << BF_JOIN_MAX_LOG2_WORDS))
-		return false;
-	words = repalloc_huge(filter->words, size);
-	bf_words_double(words, nwords);
-	filter->words = words;
-	filter->mask = nwords * 2 - 1;
-	return true;
+	return MemoryContextAllocExtended(node->css.ss.ps.state->es_query_cxt, size,
+									  flags | MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 }
 
 /*
@@ -366,33 +382,63 @@ start_building(BuildState *node)
 		return;
 	}
 
-	{
-		Size		size = (Size) 8 << node->spec->log2_words;
+	/* A filter that was begun and not finished is begun again. */
+	if (filter->words != NULL)
+		pfree(filter->words);
+	filter->words = NULL;
+	free_queue(node);
+	node->adding = true;
+}
 
-		/* Work memory may be less than when the plan was made. */
-		while (size > node->limit && size > ((Size) 8 << BF_JOIN_MIN_LOG2_WORDS))
-			size /= 2;
-		if (filter->words == NULL)
-		{
-			filter->words = MemoryContextAllocExtended(estate->es_query_cxt, size,
-													   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO |
-													   MCXT_ALLOC_NO_OOM);
-			if (filter->words == NULL)
-			{
-				abandon(node);
-				return;
-			}
-		}
-		else
-		{
-			/* begun and not finished */
-			size = size_of(filter);
-			memset(filter->words, 0, size);
-		}
-		filter->mask = size / sizeof(uint64) - 1;
-		filter->nadded = 0;
-		node->adding = true;
+/*
+ * Make a filter of this process for so many rows, and move the queue there.
+ */
+static void
+make_private(BuildState *node, double rows)
+{
+	JoinFilter *filter = node->filter;
+	int			log2_words = Min(bf_join_log2_words(rows), BF_JOIN_MAX_LOG2_WORDS);
+
+	while (log2_words > BF_JOIN_MIN_LOG2_WORDS &&
+		   ((Size) sizeof(uint64) << log2_words) > node->limit)
+		log2_words--;
+	filter->words = try_alloc(node, (Size) sizeof(uint64) << log2_words, MCXT_ALLOC_ZERO);
+	if (filter->words == NULL)
+	{
+		abandon(node);
+		return;
 	}
+	filter->mask = ((uint32) 1 << log2_words) - 1;
+	filter->nadded = 0;
+	for (Size i = 0; i < node->queued; i++)
+		filter->nadded += bf_words_add(filter->words, filter->mask, node->queue[i]);
+	free_queue(node);
+}
+
+/*
+ * Make room for another hash.  If there is none, make the filter.
+ */
+static void
+enlarge_queue(BuildState *node)
+{
+	Size		size = node->queue == NULL ? FIRST_QUEUE : node->queue_size * 2;
+	uint64	   *queue = NULL;
+
+	if (size * sizeof(uint64) <= Max(node->limit / 2, FIRST_QUEUE * sizeof(uint64)))
+		queue = try_alloc(node, size * sizeof(uint64), 0);
+	if (queue == NULL)
+	{
+		make_private(node, Max((double) node->queued * MORE_ROWS,
+							   ldexp(64 / BF_JOIN_BITS_PER_KEY, node->spec->log2_words)));
+		return;
+	}
+	if (node->queue != NULL)
+	{
+		memcpy(queue, node->queue, node->queued * sizeof(uint64));
+		pfree(node->queue);
+	}
+	node->queue = queue;
+	node->queue_size = size;
 }
 
 /*
@@ -423,7 +469,9 @@ finish_building(BuildState *node)
 		return;
 	}
 
-	if (adding)
+	if (adding && filter->words == NULL)
+		make_private(node, node->queued);
+	if (adding && filter->words != NULL)
 	{
 		uint32		nwords = filter->mask + 1;
 
@@ -465,10 +513,16 @@ add_private(BuildState *node, uint64 h)
 {
 	JoinFilter *filter = node->filter;
 
-	if (bf_words_add(filter->words, filter->mask, h) &&
-		++filter->nadded * GROW_BITS > ((uint64) filter->mask + 1) * 64 &&
-		!grow(node) &&
-		filter->nadded * GIVE_UP_BITS > ((uint64) filter->mask + 1) * 64)
+	if (filter->words == NULL && node->queued == node->queue_size)
+	{
+		enlarge_queue(node);
+		if (!node->adding)
+			return;
+	}
+	if (filter->words == NULL)
+		node->queue[node->queued++] = h;
+	else if (bf_words_add(filter->words, filter->mask, h) &&
+			 ++filter->nadded * GIVE_UP_BITS > ((uint64) filter->mask + 1) * 64)
 		abandon(node);
 }
 

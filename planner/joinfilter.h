@@ -52,7 +52,8 @@ typedef struct BfJoinSpec
 {
 	int			param;			/* the PARAM_EXEC slot where they meet */
 	int			number;			/* for people, from 1 */
-	int			log2_words;		/* size to begin with */
+	int			log2_words;		/* of a shared filter; of another, at least, if its
+								 * rows are too many to be counted first */
 	bool		shared;			/* all participants of a Parallel Hash build one */
 	int			min_drop;		/* percent of its rows that a probe must drop to
 								 * be worth it */
@@ -61,7 +62,11 @@ typedef struct BfJoinSpec
 } BfJoinSpec;
 
 #define BF_JOIN_MIN_LOG2_WORDS	7	/* 1 kB */
+#define BF_JOIN_MIN_LOG2_SHARED	13	/* 64 kB: it cannot grow */
 #define BF_JOIN_MAX_LOG2_WORDS	26	/* 512 MB */
+
+/* Bits a key to begin with, before rounding up to a power of two. */
+#define BF_JOIN_BITS_PER_KEY	16.0
 
 extern bool bf_join_filter;
 extern bool bf_join_filter_force;
@@ -69,6 +74,7 @@ extern bool bf_join_filter_force;
 extern void bf_init_joinplan(void);
 extern void bf_init_joinexec(void);
 
+extern int	bf_join_log2_words(double keys);
 extern BfJoinSpec *bf_make_join_spec(int nkeys);
 extern List *bf_write_join_spec(const BfJoinSpec *spec);
 extern BfJoinSpec *bf_read_join_spec(const List *list);

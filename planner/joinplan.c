@@ -74,9 +74,6 @@
 /* If more rows than this are expected to pass, there is no filter. */
 #define MAX_EXPECTED_PASS	0.8
 
-/* Bits a key to begin with, before rounding up to a power of two. */
-#define BITS_PER_KEY		16.0
-
 bool		bf_join_filter = false;
 bool		bf_join_filter_force = false;
 
@@ -979,18 +976,24 @@ inner_spec(HashJoin *join, const BfJoinSpec *outer, List *which, List **exprs)
 }
 
 /*
- * Words, as a power of two, for so many keys; -1 if that is too much.
+ * How many words, as a power of two, so many keys need.  Perhaps more than
+ * there may be.
  */
-static int
-log2_words_for(double keys)
+int
+bf_join_log2_words(double keys)
 {
-	double		words = Max(keys, 1.0) * BITS_PER_KEY / 64;
-	int			log2_words = Max(BF_JOIN_MIN_LOG2_WORDS, (int) ceil(log2(words)));
+	return Max(BF_JOIN_MIN_LOG2_WORDS,
+			   (int) ceil(log2(Max(keys, 1.0) * BF_JOIN_BITS_PER_KEY / 64)));
+}
 
-	if (log2_words > BF_JOIN_MAX_LOG2_WORDS ||
-		((Size) 8 << log2_words) > get_hash_memory_limit())
-		return -1;
-	return log2_words;
+/*
+ * May a filter be so large?
+ */
+static bool
+fits_memory(int log2_words)
+{
+	return log2_words <= BF_JOIN_MAX_LOG2_WORDS &&
+		((Size) sizeof(uint64) << log2_words) <= get_hash_memory_limit();
 }
 
 /*
@@ -1049,8 +1052,8 @@ consider_join(Position *at, HashJoin *join)
 	p.operators = palloc(nclauses * sizeof(Oid));
 	attnos = palloc(nclauses * sizeof(AttrNumber));
 	find_keys(join, &p, attnos, &which);
-	p.spec->log2_words = log2_words_for(total_rows);
-	if (p.spec->nkeys == 0 || p.spec->log2_words < 0 ||
+	p.spec->log2_words = bf_join_log2_words(total_rows);
+	if (p.spec->nkeys == 0 || !fits_memory(p.spec->log2_words) ||
 		!is_repeatable(at, hash->plan.lefttree))
 		return;
 
@@ -1125,6 +1128,8 @@ consider_join(Position *at, HashJoin *join)
 	cx->stmt->paramExecTypes = lappend_oid(cx->stmt->paramExecTypes, INTERNALOID);
 	spec->number = ++cx->nfilters;
 	spec->shared = parallel;
+	if (parallel && fits_memory(Max(spec->log2_words + 1, BF_JOIN_MIN_LOG2_SHARED)))
+		spec->log2_words = Max(spec->log2_words + 1, BF_JOIN_MIN_LOG2_SHARED);
 
 	build = insert_node(cx, &hash->plan.lefttree, &bf_join_build_methods);
 	build->scan.plan.parallel_aware = parallel;
