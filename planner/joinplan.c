@@ -22,8 +22,11 @@
  *	  rescanned if it depends on the order in which workers run.
  *
  *	- no node between the scan and the join lets an unmatched row influence
- *	  matched ones, or has side effects.  descend() knows the nodes that do
- *	  not.
+ *	  matched ones: step_down() knows the nodes that do not.
+ *
+ *	- nothing on the outer side has side effects: with fewer rows parts of it
+ *	  may run less often, or not at all, and the search for a first row that
+ *	  passes may go further.
  *
  *-------------------------------------------------------------------------
  */
@@ -92,6 +95,9 @@ typedef struct PlanContext
 	 * signals for a rescan of a Gather and for EvalPlanQual.
 	 */
 	Bitmapset  *fixed_params;
+
+	/* Of InitPlans with side effects, which run when they are first used. */
+	Bitmapset  *volatile_params;
 } PlanContext;
 
 /* Where in the plan we are. */
@@ -244,8 +250,6 @@ subplan_is_volatile(Node *node, void *context)
 static bool
 expr_is_volatile(PlanContext *cx, void *expr)
 {
-	if (BF_JOIN_FILTER_MUTANT == 3)
-		return false;
 	return contain_volatile_functions(expr) || subplan_is_volatile(expr, cx);
 }
 
@@ -266,7 +270,6 @@ node_is_volatile(PlanContext *cx, Plan *plan)
 		case T_SeqScan:
 		case T_BitmapAnd:
 		case T_BitmapOr:
-		case T_CteScan:
 		case T_NamedTuplestoreScan:
 		case T_WorkTableScan:
 		case T_Material:
@@ -285,6 +288,14 @@ node_is_volatile(PlanContext *cx, Plan *plan)
 		case T_ProjectSet:
 			return false;
 
+		case T_CteScan:
+			{
+				/* It runs as its readers ask for rows. */
+				Plan	   *cte = list_nth(cx->stmt->subplans,
+										   ((CteScan *) plan)->ctePlanId - 1);
+
+				return cte == NULL || plan_is_volatile(&cte, cx);
+			}
 		case T_SampleScan:
 			return expr_is_volatile(cx, ((SampleScan *) plan)->tablesample);
 		case T_IndexScan:
@@ -344,8 +355,14 @@ node_is_volatile(PlanContext *cx, Plan *plan)
 static bool
 plan_is_volatile(Plan **plan, void *context)
 {
-	return node_is_volatile(context, *plan) ||
-		walk_children(*plan, plan_is_volatile, context);
+	PlanContext *cx = context;
+
+	if (BF_JOIN_FILTER_MUTANT == 3)
+		return false;
+	check_stack_depth();
+	return bms_overlap((*plan)->allParam, cx->volatile_params) ||
+		node_is_volatile(cx, *plan) ||
+		walk_children(*plan, plan_is_volatile, cx);
 }
 
 /* ------------------------------------------------------------------------
@@ -392,10 +409,11 @@ is_repeatable(Position *at, Plan *plan)
 }
 
 /*
- * Collect the parameters of which it is known that they stay as they are.
+ * Collect the parameters of which it is known that they stay as they are, and
+ * those whose computing has side effects.
  */
 static bool
-collect_fixed_params(Plan **plan, void *context)
+collect_params(Plan **plan, void *context)
 {
 	PlanContext *cx = context;
 	ListCell   *lc;
@@ -404,12 +422,17 @@ collect_fixed_params(Plan **plan, void *context)
 	{
 		SubPlan    *subplan = lfirst_node(SubPlan, lc);
 		Plan	   *body = plan_of_subplan(cx, subplan);
+		bool		fixed = body != NULL && bms_is_subset(body->allParam, cx->fixed_params);
+		bool		is_volatile = body == NULL || plan_is_volatile(&body, cx);
 		ListCell   *param;
 
-		if (body == NULL || !bms_is_subset(body->allParam, cx->fixed_params))
-			continue;
 		foreach(param, subplan->setParam)
-			cx->fixed_params = bms_add_member(cx->fixed_params, lfirst_int(param));
+		{
+			if (fixed)
+				cx->fixed_params = bms_add_member(cx->fixed_params, lfirst_int(param));
+			if (is_volatile)
+				cx->volatile_params = bms_add_member(cx->volatile_params, lfirst_int(param));
+		}
 	}
 
 	switch (nodeTag(*plan))
@@ -435,7 +458,7 @@ collect_fixed_params(Plan **plan, void *context)
 		default:
 			break;
 	}
-	return walk_children(*plan, collect_fixed_params, context);
+	return walk_children(*plan, collect_params, context);
 }
 
 /* ------------------------------------------------------------------------
@@ -549,7 +572,6 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 {
 	Plan	   *plan = *at;
 	Plan	  **child = &plan->lefttree;
-	Plan	   *other = NULL;	/* a child whose side effects would be lost */
 	bool		blocking = false;
 	int			varno = 0;
 
@@ -654,7 +676,6 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 					if (type != JOIN_INNER && type != JOIN_LEFT &&
 						type != JOIN_SEMI && type != JOIN_ANTI)
 						return NULL;
-					other = plan->righttree;
 				}
 				else if (varno == INNER_VAR)
 				{
@@ -665,7 +686,6 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 					if (IsA(plan, NestLoop) ||
 						(type != JOIN_INNER && type != JOIN_RIGHT && type != JOIN_RIGHT_ANTI))
 						return NULL;
-					other = plan->lefttree;
 					child = &plan->righttree;
 					varno = OUTER_VAR;
 					if (IsA(plan, HashJoin))
@@ -690,12 +710,7 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 			return NULL;
 	}
 
-	if (varno != OUTER_VAR ||
-		(blocking && p->late) ||
-		node_is_volatile(cx, plan) ||
-		(other != NULL && plan_is_volatile(&other, cx)))
-		return NULL;
-	return child;
+	return varno == OUTER_VAR && !(blocking && p->late) ? child : NULL;
 }
 
 /* The children of an Append, or NIL. */
@@ -728,7 +743,7 @@ descend(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attnos
 
 	if (children != NIL)
 	{
-		bool		deeper = !node_is_volatile(cx, *at);
+		bool		deeper = true;
 		bool		useful = false;
 		ListCell   *lc;
 
@@ -1054,7 +1069,8 @@ consider_join(Position *at, HashJoin *join)
 	find_keys(join, &p, attnos, &which);
 	p.spec->log2_words = bf_join_log2_words(total_rows);
 	if (p.spec->nkeys == 0 || !fits_memory(p.spec->log2_words) ||
-		!is_repeatable(at, hash->plan.lefttree))
+		!is_repeatable(at, hash->plan.lefttree) ||
+		plan_is_volatile(&outer, cx))
 		return;
 
 	/*
@@ -1197,7 +1213,7 @@ add_join_filters(PlannedStmt *stmt)
 	PlanContext cx = {.stmt = stmt};
 	bool		any = stmt->planTree != NULL && find_hash_join(&stmt->planTree, NULL);
 	int			last = 0;
-	int			nfixed;
+	int			known;
 	Position	at = {.cx = &cx};
 	ListCell   *lc;
 
@@ -1217,14 +1233,14 @@ add_join_filters(PlannedStmt *stmt)
 	/* InitPlans may depend on one another. */
 	do
 	{
-		nfixed = bms_num_members(cx.fixed_params);
-		collect_fixed_params(&stmt->planTree, &cx);
+		known = bms_num_members(cx.fixed_params) + bms_num_members(cx.volatile_params);
+		collect_params(&stmt->planTree, &cx);
 		foreach(lc, stmt->subplans)
 		{
 			if (lfirst(lc) != NULL)
-				collect_fixed_params((Plan **) &lfirst(lc), &cx);
+				collect_params((Plan **) &lfirst(lc), &cx);
 		}
-	} while (bms_num_members(cx.fixed_params) > nfixed);
+	} while (bms_num_members(cx.fixed_params) + bms_num_members(cx.volatile_params) > known);
 
 	visit(&stmt->planTree, &at);
 	at.rescanned = true;
