@@ -57,7 +57,7 @@ END $$;
 SET bloomfilter.join_filter = on;
 -- the plain case
 SELECT jf_plan('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep');
-SELECT jf_plan('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
 SELECT jf_check('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep');
 -- not while it is off
 SET bloomfilter.join_filter = off;
@@ -65,7 +65,16 @@ SELECT jf_plan('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep'
 SET bloomfilter.join_filter = on;
 
 -- other formats
-EXPLAIN (COSTS OFF, FORMAT YAML) SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a;
+DO $$
+DECLARE
+	plan json;
+	build json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON, ANALYZE, TIMING OFF) SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep' INTO plan;
+	build := plan #> '{0,Plan,Plans,1,Plans,0}';
+	RAISE NOTICE '%', plan #>> '{0,Plan,Plans,0,Bloom Filters}';
+	RAISE NOTICE '% % % % % %', build -> 'Bloom Filter', build -> 'Filter Keys', build -> 'Filter Shared', build -> 'Filter State', build -> 'Keys in Filter', build -> 'Filter Memory';
+END $$;
 -- EXPLAIN VERBOSE names the columns
 SELECT jf_plan('SELECT * FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'VERBOSE, COSTS OFF');
 
@@ -197,10 +206,10 @@ SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
-SELECT jf_plan('SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
 SELECT jf_check('SELECT f.id, d.t FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep');
 SET enable_parallel_hash = off;
-SELECT jf_plan('SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
 SELECT jf_check('SELECT f.id, d.t FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.keep');
 RESET enable_parallel_hash;
 SET max_parallel_workers_per_gather = 0;
@@ -215,14 +224,14 @@ SELECT jf_plan('SELECT * FROM jf_big JOIN jf_keys USING (a)');
 SELECT jf_plan('SELECT * FROM jf_big JOIN jf_keys USING (a) WHERE c = 1');
 -- A probe that drops nothing switches itself off
 UPDATE jf_keys SET c = 1;
-SELECT jf_plan('SELECT count(*) FROM jf_big JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT count(*) FROM jf_big JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
 -- A builder that has too little memory gives up
 CREATE TABLE jf_many AS SELECT i AS id, (i < 100)::int AS c FROM generate_series(0, 199999) i;
 ANALYZE jf_many;
 UPDATE jf_many SET c = 1;
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
-SELECT jf_plan('SELECT count(*) FROM jf_big b JOIN jf_many m ON b.a = m.id WHERE c = 1', 'ANALYZE, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT count(*) FROM jf_big b JOIN jf_many m ON b.a = m.id WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
 
 DROP VIEW jf_view;
 DROP TABLE jf_fact, jf_dim, jf_words, jf_chosen, jf_parts, jf_few, jf_big, jf_keys, jf_many;
