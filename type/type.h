@@ -70,6 +70,13 @@ extern BloomFilter *bf_build_result(BfBuild *b);
 extern BloomFilter *bf_build_copy(BfBuild *b);
 
 /* ------------------------------------------------------------------------
+ * Base64 (base64.c)
+ * ------------------------------------------------------------------------
+ */
+extern void bf_base64_encode(const uint8 *src, Size len, char *dst);
+extern int64 bf_base64_decode(const char *src, Size len, uint8 *dst);
+
+/* ------------------------------------------------------------------------
  * Scalable filters (scalable.c)
  * ------------------------------------------------------------------------
  */
