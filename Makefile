@@ -69,7 +69,7 @@ build/bench: bench/core.c $(CORE_SRCS) $(CORE_HEADERS)
 # Fuzzing, with libFuzzer: make fuzz FUZZ_SECONDS=600, or FUZZ_RUNS=10000000.
 # The kept corpus is where it starts from; what it finds is in build/corpus.
 # ---------------------------------------------------------------------------
-FUZZ_CC = clang
+FUZZ_CC = $(or $(CLANG),clang)
 FUZZ_CFLAGS = -std=gnu11 -g -O1 -Wall -Wextra -Wno-unused-parameter $(COPT) -I$(srcdir)/core \
 	-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 FUZZ_TARGETS = image ops input
@@ -90,8 +90,9 @@ build/fuzz-input: test/fuzz/input.c type/inout.c type/type.h $(CORE_SRCS) $(CORE
 		$(foreach lib,libpgcommon.a libpgport.a,$(firstword $(wildcard $(pkglibdir)/$(lib) $(libdir)/$(lib)))) \
 		-lb2 -lm
 
-.PHONY: fuzz
-fuzz: $(FUZZ_TARGETS:%=build/fuzz-%)
+.PHONY: fuzz fuzz-targets
+fuzz-targets: $(FUZZ_TARGETS:%=build/fuzz-%)
+fuzz: fuzz-targets
 	for target in $(FUZZ_TARGETS); do \
 		mkdir -p build/corpus/$$target && \
 		build/fuzz-$$target -max_len=1024 -verbosity=0 -print_final_stats=1 -artifact_prefix=build/$$target- \
