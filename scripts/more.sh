@@ -173,20 +173,66 @@ make_chroot()
 	tar -C "$WORK/src" -cf - . | tar -C "$dir/bloomfilter" -xf - --no-same-owner
 }
 
-# run_in_chroots MODE SUITE...
+# carry_servers SUITE: the servers of this machine and of the chroots before it,
+# with the extension in them, to /old, for pg_upgrade to start from.  They run
+# with the libraries that their own release had, where that one has others.
+carry_servers()
+{
+	local dir=$WORK/chroot/$1 from version name found
+
+	for from in '' "$WORK"/chroot/*; do
+		[ "$from" != "$dir" ] || continue
+		for version in "$from"/usr/lib/postgresql/*; do
+			[ -f "$version/lib/bloomfilter.so" ] || continue
+			version=$(basename "$version")
+			mkdir -p "$dir/old/usr/lib/postgresql" "$dir/old/usr/share/postgresql"
+			cp -a "$from/usr/lib/postgresql/$version" "$dir/old/usr/lib/postgresql/"
+			cp -a "$from/usr/share/postgresql/$version" "$dir/old/usr/share/postgresql/"
+			# what a library needs is known when it is there
+			while name=$(missing_libraries "$dir" "$version") && [ -n "$name" ]; do
+				for name in $name; do
+					found=$(find "$from"/usr/lib/*-linux-gnu* "$from"/lib/*-linux-gnu* -name "$name" 2>/dev/null | head -n 1)
+					[ -n "$found" ] || {
+						echo "no $name for PostgreSQL $version"
+						return 1
+					}
+					cp -L "$found" "$dir/usr/local/lib/"
+				done
+				in_chroot "$dir" ldconfig
+			done
+		done
+	done
+}
+
+missing_libraries()
+{
+	# shellcheck disable=SC2016
+	in_chroot "$1" sh -c 'ldd /old/usr/lib/postgresql/$0/bin/* /old/usr/lib/postgresql/$0/lib/bloomfilter.so \
+		/old/usr/lib/postgresql/$0/lib/plpgsql.so 2>/dev/null' "$2" |
+		awk '/not found/ { print $1 }' | sort -u
+}
+
+# run_in_chroots OPTION SUITE...
 run_in_chroots()
 {
-	local mode=$1 suite status=0
+	local option=$1 suite status=0 old
 
 	shift
 	for suite; do
-		make_chroot "$suite" >"$WORK/log/debootstrap-$suite" 2>&1 || {
-			show_log "$WORK/log/debootstrap-$suite"
+		{
+			make_chroot "$suite" &&
+				in_chroot "$WORK/chroot/$suite" apt-get -qq update &&
+				in_chroot "$WORK/chroot/$suite" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install \
+					--no-install-recommends libb2-1 &&
+				carry_servers "$suite"
+		} >"$WORK/log/chroot-$suite" 2>&1 || {
+			show_log "$WORK/log/chroot-$suite"
 			return 1
 		}
 		echo "$suite:"
-		in_chroot "$WORK/chroot/$suite" nice bash /bloomfilter/scripts/test "$mode" || status=$?
-		rm -rf --one-file-system "${WORK:?}/chroot/$suite"
+		old=$(cd "$WORK/chroot/$suite" && find old/usr/lib/postgresql -maxdepth 2 -name bin -printf ':/%p')
+		in_chroot "$WORK/chroot/$suite" env BLOOM_OLD_BINDIRS="${old#:}" \
+			nice bash /bloomfilter/scripts/test "$option" || status=$?
 	done
 	return "$status"
 }
@@ -258,9 +304,13 @@ test_more()
 
 test_matrix()
 {
+	local suite
+
 	can_chroot || die 'the matrix needs root and its own mounts'
-	install_missing make debootstrap
-	step 'Copy the source' copy_source
+	install_missing make gcc libb2-dev libxxhash-dev perl libipc-run-perl python3 debootstrap
+	prepare
+	compile
+	step 'Install the extension' install_extension
 	for suite in "${SUITES[@]}"; do
 		stage "$suite" "All tests on $suite" count_closing run_in_chroots --all "$suite"
 		show_versions "$suite"
