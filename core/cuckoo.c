@@ -55,6 +55,7 @@
 #define COMBINATIONS	3876
 #define MAX_COPIES		8		/* of one fingerprint in its buckets */
 #define MAX_NODES		1000	/* buckets looked at for a free slot */
+#define POLL_BUCKETS	65536	/* from one call of bf_poll to the next */
 
 typedef unsigned __int128 uint128;
 
@@ -630,6 +631,8 @@ cuckoo_unite(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&f, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			if (bucket[s] != 0 && !add_fingerprint(&t, i, bucket[s]))
@@ -677,6 +680,8 @@ cuckoo_intersect(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&t, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			if (bucket[s] != 0 && !holds(&f, i, bucket[s]))
@@ -704,6 +709,8 @@ cuckoo_recount(const uint8_t *bits, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&t, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			n += bucket[s] != 0;
@@ -729,6 +736,8 @@ cuckoo_validate(const uint8_t *bits, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		if (!read_bucket(&t, i, bucket))
 			return false;
 		for (int s = 1; s < SLOTS; s++)

@@ -170,6 +170,7 @@ SELECT E' QkYBAgEAPAAAAAAAAAAAAAAAAAAAAAAA\nAAAAAHsUrkfheoQ/AAAAAAAA\r\nAAAAAAAA
 SELECT E' \n'::bloomfilter;
 -- what one reads
 SELECT ''::bloomfilter;
+SELECT (encode(image, 'base64') || 'AAAA')::bloomfilter IS NULL FROM images WHERE name = 'standard';	-- behind the padding
 SELECT 'hello'::bloomfilter;
 SELECT '1000'::bloomfilter;
 SELECT bloomfilter('1000');

@@ -18,6 +18,7 @@
 #include "type/type.h"
 
 #include <setjmp.h>
+#include <signal.h>
 
 #include "common/base64.h"
 #include "core/bytes.h"
@@ -68,6 +69,13 @@ palloc(Size size)
 	chunks[nchunks++] = chunk;
 	allocated += size;
 	return chunk;
+}
+
+volatile sig_atomic_t InterruptPending;
+
+void
+ProcessInterrupts(void)
+{
 }
 
 static void
