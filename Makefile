@@ -9,7 +9,8 @@ CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h
 TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/expanded.o type/info.o \
 	type/inout.o type/maintain.o type/modify.o type/probe.o type/scalable.o type/slices.o type/value.o
 PLANNER_OBJS = planner/selectivity.o
-OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS)
+INDEX_OBJS = index/am.o index/build.o index/functions.o index/key.o index/open.o index/pages.o index/report.o
+OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS) $(INDEX_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
@@ -32,6 +33,7 @@ include $(PGXS)
 $(CORE_OBJS) $(CORE_OBJS:.o=.bc): $(CORE_HEADERS)
 $(TYPE_OBJS) $(TYPE_OBJS:.o=.bc) $(PLANNER_OBJS) $(PLANNER_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h type/collect.h \
 	type/expanded.h type/slices.h
+$(INDEX_OBJS) $(INDEX_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h index/index.h
 
 # ---------------------------------------------------------------------------
 # Tests of the core, without a server
