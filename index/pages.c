@@ -36,10 +36,13 @@
 #include "access/xact.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+
+#include "core/bytes.h"
 
 #include <math.h>
 
@@ -72,6 +75,33 @@ bf_index_must_rebuild(Relation index, const char *detail)
 			 errdetail("%s", detail),
 			 errhint("REINDEX INDEX %s.", RelationGetRelationName(index))));
 	pg_unreachable();
+}
+
+/*
+ * Pin a page.  Where a page was the last time it is most often still, and the
+ * buffer itself says so.
+ */
+#define RECENT_BUFFERS	1024
+
+static inline Buffer
+pin_page(Relation index, BlockNumber block)
+{
+	Buffer	   *recent = index->rd_amcache;
+
+	if (unlikely(recent == NULL))
+		index->rd_amcache = recent =
+			MemoryContextAllocZero(index->rd_indexcxt,
+								   RECENT_BUFFERS * sizeof(Buffer));
+	recent += block % RECENT_BUFFERS;
+#if PG_VERSION_NUM >= 160000
+	if (*recent == InvalidBuffer ||
+		!ReadRecentBuffer(index->rd_locator, MAIN_FORKNUM, block, *recent))
+#else
+	if (*recent == InvalidBuffer ||
+		!ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block, *recent))
+#endif
+		*recent = ReadBuffer(index, block);
+	return *recent;
 }
 
 /* ------------------------------------------------------------------------
@@ -361,7 +391,7 @@ test_layer(Relation index, const BfIndexLayer *layer, unsigned i,
 		   BfDigest digest)
 {
 	BlockPlace	place = find_block(layer, digest);
-	Buffer		buffer = ReadBuffer(index, place.block);
+	Buffer		buffer = pin_page(index, place.block);
 	bool		answer = test_buffer(index, buffer, layer, i, place, digest);
 
 	ReleaseBuffer(buffer);
@@ -374,7 +404,7 @@ test_layer(Relation index, const BfIndexLayer *layer, unsigned i,
 static inline unsigned
 read_layers(Relation index, BfIndexLayer layers[BF_MAX_LAYERS], bool probe)
 {
-	Buffer		buffer = ReadBuffer(index, BF_META_BLOCK);
+	Buffer		buffer = pin_page(index, BF_META_BLOCK);
 	const BfIndexMeta *meta;
 	unsigned	nlayers;
 	bool		mixed;
@@ -571,45 +601,59 @@ phase_of(BlockNumber number, uint32 step)
 }
 
 /*
- * Append what has changed of len bytes at offset to a delta of generic WAL:
- * offset, length, bytes of each run.  Runs that are no further apart than
- * such a head are one.
+ * Append a run of bytes at an offset to a delta of generic WAL: offset, length,
+ * bytes.
  */
 #define RUN_HEAD	(2 * sizeof(OffsetNumber))
 
-static char *
-append_runs(char *delta, const uint8 *old, const uint8 *new, OffsetNumber offset,
-			OffsetNumber len)
+static inline char *
+append_run(char *delta, OffsetNumber offset, const void *bytes, OffsetNumber len)
 {
-	OffsetNumber i = 0;
+	memcpy(delta, &offset, sizeof(offset));
+	memcpy(delta + sizeof(offset), &len, sizeof(len));
+	memcpy(delta + RUN_HEAD, bytes, len);
+	return delta + RUN_HEAD + len;
+}
 
-	while (i < len)
+/*
+ * Append what has changed of a block.  Runs that are no further apart than
+ * such a head is long are one.
+ */
+static char *
+append_block(char *delta, const uint8 *old, const uint8 *new,
+			 OffsetNumber offset)
+{
+	const uint64 low7 = UINT64CONST(0x7F7F7F7F7F7F7F7F);
+	uint64		changed = 0;	/* a bit for each byte */
+	uint64		runs;
+
+	StaticAssertStmt(BF_BLOCK_BYTES == 64, "a block has as many bytes as a word has bits");
+	for (int i = 0; i < 8; i++)
 	{
-		OffsetNumber end;
-		OffsetNumber same = 0;
-		OffsetNumber run[2];
+		uint64		x = bf_load64(old + i * 8) ^ bf_load64(new + i * 8);
 
-		if (old[i] == new[i])
-		{
-			i++;
-			continue;
-		}
-		for (end = i + 1; end + same < len && same <= RUN_HEAD;)
-		{
-			if (old[end + same] == new[end + same])
-				same++;
-			else
-			{
-				end += same + 1;
-				same = 0;
-			}
-		}
-		run[0] = offset + i;
-		run[1] = end - i;
-		memcpy(delta, run, RUN_HEAD);
-		memcpy(delta + RUN_HEAD, new + i, run[1]);
-		delta += RUN_HEAD + run[1];
-		i = end;
+		/* the high bit of each byte that is not 0, then those together */
+		x = (((x & low7) + low7) | x) & ~low7;
+		changed |= (x >> 7) * UINT64CONST(0x0102040810204080) >> 56 << i * 8;
+	}
+
+	/* close the gaps: widen each by a head's length, then take it back */
+	runs = changed | changed << 1;
+	runs |= runs << 2;
+	runs |= changed << 4;
+	for (unsigned i = 0; i < RUN_HEAD; i++)
+		runs &= runs >> 1 | changed;
+	runs |= changed;
+
+	while (runs != 0)
+	{
+		int			start = pg_rightmost_one_pos64(runs);
+		uint64		rest = ~(runs >> start);
+		int			len = rest == 0 ? 64 : pg_rightmost_one_pos64(rest);
+
+		len = Min(len, 64 - start);
+		delta = append_run(delta, offset + start, new + start, len);
+		runs = start + len == 64 ? 0 : runs >> (start + len) << (start + len);
 	}
 	return delta;
 }
@@ -649,13 +693,11 @@ set_bits(Relation index, Buffer buffer, const BfIndexLayer *layer, unsigned i,
 		LocationIndex lower = BLCKSZ;
 
 		if (((PageHeader) page)->pd_lower != lower)
-			end = append_runs(end, (uint8 *) &((PageHeader) page)->pd_lower,
-							  (uint8 *) &lower,
-							  offsetof(PageHeaderData, pd_lower),
-							  sizeof(lower));
-		end = append_runs(end, (uint8 *) &info->nset, (uint8 *) &nset,
-						  (char *) &info->nset - (char *) page, sizeof(nset));
-		end = append_runs(end, block, changed, place.offset, BF_BLOCK_BYTES);
+			end = append_run(end, offsetof(PageHeaderData, pd_lower), &lower,
+							 sizeof(lower));
+		end = append_run(end, (char *) &info->nset - (char *) page, &nset,
+						 sizeof(nset));
+		end = append_block(end, block, changed, place.offset);
 		Assert(end <= delta + sizeof(delta));
 
 		START_CRIT_SECTION();
@@ -691,6 +733,7 @@ bf_index_add(Relation index, BfDigest digest)
 	unsigned	last;
 	BlockPlace	place;
 	Buffer		buffer;
+	BfShape		shape = {BF_BLOCK_BITS, 0};
 	bool		present;
 	uint64		counted = 0;
 
@@ -701,9 +744,17 @@ bf_index_add(Relation index, BfDigest digest)
 	}
 	last = nlayers - 1;
 
+	shape.nhashes = layers[last].nhashes;
 	place = find_block(&layers[last], digest);
-	buffer = ReadBuffer(index, place.block);
-	present = test_buffer(index, buffer, &layers[last], last, place, digest);
+	buffer = pin_page(index, place.block);
+
+	/*
+	 * Most keys are new, and a look without a lock shows it.  If all bits
+	 * seem to be set the lock makes sure that they are in the WAL.
+	 */
+	present = bf_layout_blocked.test((uint8 *) BufferGetPage(buffer) +
+									 place.offset, &shape, digest) &&
+		test_buffer(index, buffer, &layers[last], last, place, digest);
 	for (unsigned i = last; !present && i-- > 0;)
 		present = test_layer(index, &layers[i], i, digest);
 	if (!present)
