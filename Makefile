@@ -14,7 +14,7 @@ OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS) $(INDEX_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
-ISOLATION = maintain rebuild
+ISOLATION = live_build live_growth live_serializable maintain rebuild
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=bloomfilter
 
 PG_CONFIG ?= pg_config

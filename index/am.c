@@ -61,14 +61,19 @@ option_kind(void)
 	return kind;
 }
 
+/* later servers have more fields in it */
+#define OPTION(name, type, field) \
+	{.optname = (name), .opttype = (type), \
+	 .offset = offsetof(BfIndexOptions, field)}
+
 static bytea *
 bf_amoptions(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt fields[] = {
-		{"capacity", RELOPT_TYPE_REAL, offsetof(BfIndexOptions, capacity)},
-		{"fpr", RELOPT_TYPE_REAL, offsetof(BfIndexOptions, fpr)},
-		{"expansion", RELOPT_TYPE_INT, offsetof(BfIndexOptions, expansion)},
-		{"hash", RELOPT_TYPE_ENUM, offsetof(BfIndexOptions, hash)}
+		OPTION("capacity", RELOPT_TYPE_REAL, capacity),
+		OPTION("fpr", RELOPT_TYPE_REAL, fpr),
+		OPTION("expansion", RELOPT_TYPE_INT, expansion),
+		OPTION("hash", RELOPT_TYPE_ENUM, hash)
 	};
 	BfIndexOptions *options = (BfIndexOptions *)
 		build_reloptions(reloptions, validate, option_kind(),

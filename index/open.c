@@ -138,8 +138,10 @@ bf_index_check_readable(Relation index, Relation heap)
 							   get_relkind_objtype(heap->rd_rel->relkind),
 							   RelationGetRelationName(heap));
 		}
-		/* of no column at all: CREATE INDEX ... ((42)) */
-		if (bms_is_empty(columns))
+		/* of no column at all: as count(*) */
+		if (bms_is_empty(columns) &&
+			pg_attribute_aclcheck_all(table, user, ACL_SELECT,
+									  ACLMASK_ANY) != ACLCHECK_OK)
 			aclcheck_error(ACLCHECK_NO_PRIV,
 						   get_relkind_objtype(heap->rd_rel->relkind),
 						   RelationGetRelationName(heap));

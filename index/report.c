@@ -416,6 +416,9 @@ bf_sql_index_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(heap->rd_rel->relowner,
 						   security | SECURITY_RESTRICTED_OPERATION);
 	nestlevel = NewGUCNestLevel();
+#if PG_VERSION_NUM >= 170000
+	RestrictSearchPath();
+#endif
 
 	bf_index_read_meta(index, &meta);
 	check_structure(index, &meta);
