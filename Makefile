@@ -73,3 +73,14 @@ unitcheck: $(CORE_UNIT_TESTS) build/layouts-large build/vectors
 
 ratecheck: build/rates
 	build/rates
+
+# ---------------------------------------------------------------------------
+# Releases: the last commit as PGXN wants it
+# ---------------------------------------------------------------------------
+DISTVERSION = $(shell sed -n '1,/"version"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+
+.PHONY: dist
+dist:
+	@mkdir -p build
+	git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(DISTVERSION)/ \
+		-o $(CURDIR)/build/$(EXTENSION)-$(DISTVERSION).zip HEAD
