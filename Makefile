@@ -6,14 +6,14 @@ PGFILEDESC = "bloomfilter - Bloom filters as a data type"
 CORE_OBJS = core/blocked.o core/counting.o core/cuckoo.o core/filter.o \
 	core/format.o core/hash.o core/kind.o core/layers.o core/standard.o
 CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h core/words.h
-TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/expanded.o type/info.o \
+TYPE_OBJS = type/aggregate.o type/catalog.o type/collect.o type/construct.o type/element.o type/expanded.o type/info.o \
 	type/inout.o type/maintain.o type/modify.o type/probe.o type/scalable.o type/slices.o type/value.o
 PLANNER_OBJS = planner/joinexec.o planner/joinplan.o planner/selectivity.o
 OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
-ISOLATION = joinfilter maintain rebuild
+ISOLATION = catalog joinfilter maintain rebuild
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=bloomfilter
 
 PG_CONFIG ?= pg_config
