@@ -42,6 +42,13 @@ BEFORE = {
         CREATE TABLE filters AS
             SELECT 'codes' AS name, bloom_agg(code) AS filter FROM codes;
     """,
+    "docs/join-filter.md": """
+        CREATE TABLE shops AS SELECT i AS id, i % 10 AS region
+            FROM generate_series(1, 2000) i;
+        CREATE TABLE sales AS SELECT 1 + i % 20000 AS shop, i AS amount
+            FROM generate_series(1, 200000) i;
+        ANALYZE shops, sales;
+    """,
     "docs/live.md": CODES + EVENTS,
     "docs/operations.md": CODES + EVENTS,
 }
