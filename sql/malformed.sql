@@ -198,6 +198,7 @@ FROM texts, unnest(ARRAY['', '=', '==', '===', '====', 'A', 'AA', '=A', '= =', E
 WHERE n IN (1, 2, 3) ORDER BY octet_length(f::bytea) % 3, tail COLLATE "C";
 -- what one reads
 SELECT ''::bloomfilter;
+SELECT (encode(image, 'base64') || 'AAAA')::bloomfilter IS NULL FROM images WHERE name = 'standard';	-- behind the padding
 SELECT 'hello'::bloomfilter;
 SELECT '1000'::bloomfilter;
 SELECT bloomfilter('1000');

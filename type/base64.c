@@ -11,7 +11,11 @@
  */
 #include "type/type.h"
 
+#include "miscadmin.h"
 #include "port/pg_bswap.h"
+
+/* Bytes after which a query can be stopped. */
+#define PIECE	((Size) 1024 * 1024)
 
 static const char digits[] =
 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -36,17 +40,23 @@ bf_base64_encode(const uint8 *src, Size len, char *dst)
 	const uint8 *end = src + len;
 	uint32		bits = 0;
 
-	/* six bytes, and two that are read but not used */
 	while (end - src >= 8)
 	{
-		uint64		group;
+		const uint8 *stop = src + Min(end - src, (ptrdiff_t) PIECE);
 
-		memcpy(&group, src, sizeof(group));
-		group = pg_ntoh64(group);
-		for (int i = 0; i < 8; i++)
-			dst[i] = digits[(group >> (58 - 6 * i)) & 63];
-		src += 6;
-		dst += 8;
+		CHECK_FOR_INTERRUPTS();
+		/* six bytes, and two that are read but not used */
+		while (stop - src >= 8)
+		{
+			uint64		group;
+
+			memcpy(&group, src, sizeof(group));
+			group = pg_ntoh64(group);
+			for (int i = 0; i < 8; i++)
+				dst[i] = digits[(group >> (58 - 6 * i)) & 63];
+			src += 6;
+			dst += 8;
+		}
 	}
 	while (end - src >= 3)
 	{
@@ -89,10 +99,12 @@ bf_base64_decode(const char *src, Size len, uint8 *dst)
 
 	for (;;)
 	{
+		const char *stop = src + Min(end - src, (ptrdiff_t) PIECE);
 		uint32		bits = 0;
 		int			n = 0;
 
-		while (end - src >= 8)
+		CHECK_FOR_INTERRUPTS();
+		while (stop - src >= 8)
 		{
 			uint64		group = 0;
 			uint32		worst = 0;
