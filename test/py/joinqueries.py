@@ -64,6 +64,7 @@ class Family:
     canonical an expression that is the same for all values that are equal
     keys      expressions that are equal for equal values, and of the same family
     few       so few values that a join on them alone has too many rows
+    cast      what the literal needs where its type would not be found
     """
     name: str
     types: tuple
@@ -73,6 +74,7 @@ class Family:
     keys: tuple = ()
     few: bool = False
     common: str = ""
+    cast: str = ""
 
     @property
     def union(self):
@@ -111,7 +113,8 @@ FAMILIES = [
     Family("enum", ("mood",), "('e' || ({v}) % 7)::mood", "e3", few=True),
     Family("int[]", ("int[]",), "ARRAY[({v})::int, NULL, ({v})::int % 3]", "{{{v},NULL,1}}"),
     Family("text[]", ("text[]",), "ARRAY['k' || ({v}), '']", "{{k{v}}}"),
-    Family("composite", ("pair",), "ROW({v}, 'k' || ({v}))::pair", "({v},k{v})", "{c}::text"),
+    Family("composite", ("pair",), "ROW({v}, 'k' || ({v}))::pair", "({v},k{v})", "{c}::text",
+           cast="::pair"),
     Family("jsonb", ("jsonb",), "to_jsonb('k' || ({v}))", '"k{v}"'),
     Family("bytea", ("bytea",), "('k' || ({v}))::bytea", "k{v}"),
     Family("inet", ("inet",), "'10.0.0.0'::inet + ({v})", "10.0.0.{v}"),
@@ -175,7 +178,7 @@ class Table:
                 yield "i"
                 continue
             salt = rng.randrange(1 << 20)
-            spread = rng.choice((4, 20, 20, 60, 60, 400))
+            spread = rng.choice((6, 20, 20, 40, 60, 200))
             number = f"rnd(i, {salt}) % {spread}"
             if name == "n":
                 number = f"rnd(i, {salt}) % 40"
@@ -186,7 +189,7 @@ class Table:
                 number = f"{number} + {rng.randrange(spread)}"
             value = family.value.format(v=f"({number})", i="i", type=type_)
             if rng.random() < 0.5:
-                value = f"CASE WHEN rnd(i, {salt + 2}) % {rng.choice((2, 10))} > 0 THEN {value} END"
+                value = f"CASE WHEN rnd(i, {salt + 2}) % {rng.choice((3, 10, 10))} > 0 THEN {value} END"
             yield value
 
     def create(self, rng):
@@ -246,7 +249,7 @@ class Schema:
         if CASELESS in extra:
             self.setup.append("CREATE COLLATION caseless (provider = icu,"
                               " locale = 'und-u-ks-level2', deterministic = false)")
-        sizes = [rng.choice((0, 1, 12, 40)), rng.choice((60, 150)), rng.choice((100, 300)),
+        sizes = [rng.choice((0, 1, 12, 40, 40, 60)), rng.choice((60, 150)), rng.choice((100, 300)),
                  rng.choice((300, 1000)), rng.choice((150, 400) * 6 + (9000,))]
         rng.shuffle(sizes)
         self.tables = []
@@ -274,9 +277,9 @@ class Schema:
                 rule = "n % 5 <> 1"
             self.setup.append(f"ALTER TABLE {table.name} ENABLE ROW LEVEL SECURITY;"
                               f" CREATE POLICY p ON {table.name} USING ({rule})")
+        tables = ", ".join(name for name, _ in self.sources)
         self.setup.append("GRANT USAGE ON SCHEMA {schema} TO {role};"
-                          " GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role};"
-                          " GRANT ALL ON SEQUENCE ticks TO {role}")
+                          f" GRANT ALL ON {tables}, ticks TO {{role}}")
 
 
 # ---------------------------------------------------------------------------
@@ -299,7 +302,8 @@ class Queries:
         return self.rng.random() < p
 
     def literal(self, family):
-        return "'" + family.literal.format(v=self.rng.choice((1, 1, 2, 3, 5, 9, 15, 25))) + "'"
+        value = family.literal.format(v=self.rng.choice((1, 1, 2, 3, 5, 9, 15, 25)))
+        return f"'{value}'{family.cast}"
 
     # -- conditions ---------------------------------------------------------
 
@@ -310,9 +314,9 @@ class Queries:
             return f"{col.expr} {self.rng.choice(('<', '=', '>', '<>'))} {self.parameter}"
         value = self.literal(col.family)
         other = self.literal(col.family)
-        forms = [f"{col.expr} < {value}", f"{col.expr} = {value}", f"{col.expr} >= {value}",
-                 f"{col.expr} IN ({value}, {other})", f"{col.expr} IS NOT NULL",
-                 f"{col.expr} < {value}", f"{col.expr} <= {other}"]
+        forms = [f"{col.expr} < {value}", f"{col.expr} <= {other}", f"{col.expr} >= {value}",
+                 f"{col.expr} > {value}", f"{col.expr} IS NOT NULL"] * 2 + \
+            [f"{col.expr} = {value}", f"{col.expr} IN ({value}, {other})"]
         if self.chance(0.1):
             forms = [f"{col.expr} IS NULL", f"{col.expr} <> {value}",
                      f"NOT ({col.expr} = {value} OR {col.expr} = {other})"]
@@ -330,10 +334,10 @@ class Queries:
         """a = b, perhaps of an expression over both, or over one"""
         x, y = a.expr, b.expr
         if a.family.keys and self.chance(0.15):
-            key = self.rng.choice(a.family.keys)
-            which = self.rng.randrange(3)
-            x = key.format(c=x) if which != 1 else x
-            y = key.format(c=y) if which != 0 else y
+            # the first of them makes sense on one side alone
+            key, one = self.rng.choice(a.family.keys), self.chance(0.3)
+            x = (a.family.keys[0] if one else key).format(c=x)
+            y = y if one else key.format(c=y)
         if a.family.name == "text" and CASELESS in self.schema.families and self.chance(0.2):
             y += " COLLATE caseless"
         if self.chance(0.3):
@@ -346,15 +350,9 @@ class Queries:
         if not pairs:
             return None
         self.rng.shuffle(pairs)
-        found = [self.equality(*pairs[0])]
-        few = pairs[0][0].family.few
-        for a, b in pairs[1:]:
-            if few or self.chance(0.2):
-                found.append(self.equality(a, b))
-                few = few and a.family.few
-            if len(found) == 3:
-                break
-        return found
+        pairs.sort(key=lambda pair: pair[0].family.few)
+        wanted = self.rng.choice((1,) * 8 + (2, 2, 3)) + pairs[0][0].family.few
+        return [self.equality(a, b) for a, b in pairs[:wanted]]
 
     def subquery_condition(self, cols, depth):
         """EXISTS, IN and the like"""
@@ -404,7 +402,7 @@ class Queries:
         used: the SQL begins with LATERAL then."""
         alias = f"r{next(self.aliases)}"
         what = self.rng.random()
-        if outer or (depth > 0 and what < 0.3):
+        if outer or (depth > 0 and what < 0.2):
             sub, cols = self.select(depth - 1, outer=outer, cap=cap)
             if sub is not None:
                 return [f"{'LATERAL ' if outer else ''}(", sub, f") {alias}"], \
@@ -421,7 +419,7 @@ class Queries:
 
     def join(self, depth, outer, cap):
         """FROM's relations: the SQL, the columns, and conditions for WHERE"""
-        count = self.rng.choice((1, 2, 2, 2, 3, 3, 4) if depth > 0 else (1, 1, 2))
+        count = self.rng.choice((1, 2, 2, 2, 3, 3, 4) if depth > 1 else (1, 1, 2, 2, 3))
         if outer:
             count = max(count, self.rng.choice((1, 2, 2, 2)))
         lateral = depth > 0 and self.chance(0.12)
@@ -486,9 +484,9 @@ class Queries:
             wanted = self.pick(cols, families)
             if wanted is None:
                 return None
-        for _ in range(self.rng.choice((0, 1, 1, 2))):
+        for _ in range(self.rng.choice((0, 0, 1, 1, 1, 2)) if depth > 1 else self.rng.choice((0, 0, 1))):
             where.append(self.restriction(cols))
-        if depth > 0 and self.chance(0.3):
+        if depth > 0 and self.chance(0.25):
             condition = self.subquery_condition(cols, depth)
             if condition is not None:
                 where.append(condition)
@@ -496,7 +494,7 @@ class Queries:
         if outer:
             for a, b in self.rng.sample(self.pairs(cols, outer) or [(None, None)], 1):
                 if a is not None:
-                    bound.append(f"{a.expr} {self.rng.choice(('=', '=', '<=', '<>'))} {b.expr}")
+                    bound.append(f"{a.expr} {self.rng.choice(('=', '<=', '<>'))} {b.expr}")
             numbers = [c for c in outer if c.family is INT]
             mine = [c for c in cols if c.family is INT]
             if numbers and mine and (not bound or self.chance(0.4)):
@@ -513,9 +511,9 @@ class Queries:
             tail = [" ORDER BY ", ", ".join(str(i) for i in range(1, len(wanted) + 1)),
                     f" LIMIT {self.rng.choice((1, 3, 10, 100))}",
                     f" OFFSET {self.rng.choice((0, 0, 2))}"]
-        elif self.chance(0.6 if outer else 0.08):
+        elif form != "on" and self.chance(0.6 if outer else 0.08):
             tail = [Opt(" OFFSET 0")]
-        elif self.chance(0.05):
+        elif form != "on" and self.chance(0.05):
             tail = [Opt(" ORDER BY 1")]
         return [body, tail], names
 
