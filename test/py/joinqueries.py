@@ -250,7 +250,7 @@ class Schema:
             self.setup.append("CREATE COLLATION caseless (provider = icu,"
                               " locale = 'und-u-ks-level2', deterministic = false)")
         sizes = [rng.choice((0, 1, 12, 40, 40, 60)), rng.choice((60, 150)), rng.choice((100, 300)),
-                 rng.choice((300, 1000)), rng.choice((150, 400) * 6 + (9000,))]
+                 rng.choice((300, 1000)), rng.choice((150, 400) * 8 + (9000,))]
         rng.shuffle(sizes)
         self.tables = []
         for i, rows in enumerate(sizes[:rng.choice((3, 4, 4, 5))]):

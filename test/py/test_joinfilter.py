@@ -29,8 +29,8 @@ SCHEMA = "joinfilter"
 ROLE = "joinfilter_reader"
 ENABLE = "bloomfilter.join_filter"
 FORCE = "bloomfilter.join_filter_force"     # whatever the estimates say
-PROBE = r"Custom Scan \(Bloom\w*\)"         # in EXPLAIN, of a plan with a filter
-DROPPED = r"Rows Dropped[^:]*: (\d+)"       # in EXPLAIN ANALYZE
+PROBE = r"Custom Scan \(BloomProbe\)"               # in EXPLAIN, of a plan with a filter
+DROPPED = r"Dropped: (\d+)"                   # in EXPLAIN ANALYZE
 TIMEOUT = "57014"
 EPILOGUE = "ROLLBACK; RESET ROLE; DEALLOCATE ALL; CLOSE ALL"
 
@@ -52,7 +52,7 @@ class Session:
         self.notices = []
         self.conn.add_notice_handler(lambda d: self.notices.append(d.message_primary))
         self.must(f"LOAD '{library}'; SET search_path = {SCHEMA}, public;"
-                  " SET client_min_messages = notice; SET statement_timeout = '5s'")
+                  " SET client_min_messages = notice; SET statement_timeout = '3s'")
 
     def run(self, sql):
         """The last statement's rows, each one bytes; or an error (code, message)"""
@@ -312,10 +312,9 @@ class Cases:
         condition = queries.equality(self.rng.choice([c for c in cols if c.family is found[0].family]),
                                      found[0])
         actions = self.rng.choice(("", " WHEN MATCHED AND m.id % 3 = 0 THEN DELETE")) + \
-            self.rng.choice((" WHEN MATCHED THEN UPDATE SET n = m.n + 1",
-                             " WHEN MATCHED THEN DO NOTHING",
-                             " WHEN NOT MATCHED THEN INSERT (id, n) VALUES (-1, 3)")) + \
-            self.rng.choice(("", " WHEN NOT MATCHED THEN INSERT (id, n) VALUES (-2, 3)"))
+            self.rng.choice(("", " WHEN MATCHED THEN UPDATE SET n = m.n + 1")) + \
+            self.rng.choice((" WHEN NOT MATCHED AND s.c1 IS NULL THEN DO NOTHING",
+                             " WHEN NOT MATCHED THEN INSERT (id, n) VALUES (-1, 3)"))
         # several matches of a row are an error: mostly avoided
         distinct = "DISTINCT " if self.rng.random() < 0.9 else ""
         sql = [f"MERGE INTO {table.name} m USING (SELECT {distinct}* FROM (", sub, ") u) s ON ",
