@@ -385,12 +385,12 @@ class Queries:
     def columns_of(self, table, alias):
         return [Col(f"{alias}.{name}", family) for name, family, _ in table.columns]
 
-    def table(self, cap=False):
-        """A table or a view"""
+    def table(self, cap=False, most=(5, 12, 20)):
+        """A table or a view; if there is a cap, a few of its rows"""
         name, table = self.rng.choice(self.schema.sources)
         alias = f"r{next(self.aliases)}"
         if cap:
-            return f"(SELECT * FROM {name} WHERE id <= {self.rng.choice((5, 12, 25))}) {alias}", \
+            return f"(SELECT * FROM {name} WHERE id <= {self.rng.choice(most)}) {alias}", \
                 self.columns_of(table, alias)
         if self.chance(0.03) and not name.startswith("v"):
             return f"{name} {alias} TABLESAMPLE BERNOULLI (60) REPEATABLE (7)", \
@@ -520,7 +520,7 @@ class Queries:
     def form(self, form, source, wanted, cols, condition, depth):
         """SELECT … FROM … WHERE … in one of several forms"""
         outputs = [f"{c.expr} AS c{i}" for i, c in enumerate(wanted, 1)]
-        if self.volatile and form in ("plain", "limit") and self.chance(0.06):
+        if self.volatile and form in ("plain", "limit") and self.chance(0.1):
             at = self.rng.randrange(len(wanted))
             outputs[at] = f"tick({wanted[at].expr}) AS c{at + 1}"
         listed = ", ".join(outputs)
@@ -630,8 +630,8 @@ class Queries:
         wrong: what is joined depends on a row outside it, and one of the two
         sides does not."""
         a, b = f"r{next(self.aliases)}", f"r{next(self.aliases)}"
-        outer, outer_cols = self.table(cap=True)
-        second, second_cols = self.table(cap=True)
+        outer, outer_cols = self.table(cap=True, most=(4, 8))
+        second, second_cols = self.table(cap=True, most=(3, 6))
         name, table = self.rng.choice(self.schema.sources)
         other_name, other = self.rng.choice(self.schema.sources)
         x, y = self.columns_of(table, a), self.columns_of(other, b)
