@@ -53,7 +53,7 @@ class Session:
         self.notices = []
         self.conn.add_notice_handler(lambda d: self.notices.append(d.message_primary))
         self.must(f"LOAD '{library}'; SET search_path = {SCHEMA}, public;"
-                  " SET client_min_messages = notice; SET statement_timeout = {STATEMENT_MS}")
+                  " SET client_min_messages = notice")
 
     def run(self, sql):
         """The last statement's rows, each one bytes; or an error (code, message)"""
@@ -106,7 +106,8 @@ class Case:
         chosen = {k: v for k, v in self.settings.items() if k not in without}
         chosen[ENABLE] = "on" if on else "off"
         chosen[FORCE] = "on" if self.force else "off"
-        return "; ".join([f"SELECT setval('{SCHEMA}.ticks', 1, false); BEGIN"] +
+        return "; ".join([f"SELECT setval('{SCHEMA}.ticks', 1, false); BEGIN",
+                          f"SET LOCAL statement_timeout = {STATEMENT_MS}"] +
                          [f"SET LOCAL {k} = {v}" for k, v in chosen.items()] +
                          ([f"SET LOCAL ROLE {self.role}"] if self.role else []))
 
