@@ -37,7 +37,7 @@ EPILOGUE = "ROLLBACK; RESET ROLE; DEALLOCATE ALL; CLOSE ALL"
 
 QUERIES = 25_000 if harness.SLOW else 2_500
 PER_SCHEMA = 60
-SHRINK_SECONDS = 1
+SHRINK_SECONDS = 20
 
 
 class Crash(Exception):
@@ -165,7 +165,7 @@ class Cases:
     def make(self):
         rng = self.rng
         kind = rng.choice(self.KINDS)
-        parallel = rng.random() < 0.15
+        parallel = rng.random() < 0.12
         queries = jq.Queries(rng, self.schema, self.version)
         queries.volatile = not parallel
         case = None
@@ -690,7 +690,7 @@ def use_library(path):
 
 
 def random_queries(checks, run, count):
-    agreed = run.queries(count, stop_after=300)
+    agreed = run.queries(count, stop_after=3)
     counts = run.counts
     print(f"        {dict(counts)}")
     checks.check(agreed, f"{counts['queries']} random queries, seed {run.seed}")
@@ -699,7 +699,7 @@ def random_queries(checks, run, count):
                                       ("drop rows", "dropped", "analyzed", 0.1)]:
             share = counts[part] / max(counts[of], 1)
             checks.check(share >= least, f"{share:.0%} of the plans {what}, at least {least:.0%}")
-        for what, most in [("errors", 0.05), ("timeouts", 0.02), ("unstable", 0.002)]:
+        for what, most in [("errors", 0.05), ("timeouts", 0.1), ("unstable", 0.002)]:
             share = counts[what] / counts["queries"]
             checks.check(share <= most, f"{what}: {share:.1%} of the queries, at most {most:.1%}")
 
