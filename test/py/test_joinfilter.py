@@ -127,10 +127,16 @@ class Case:
                 outcome[-1] = (ROWS, sorted(outcome[-1][1] + rows))
             elif how != QUIET:
                 outcome.append((how, sorted(rows) if how == ROWS else rows))
-        session.must(EPILOGUE)
+        self.end(session)
         if not any(how == "error" for how, _ in outcome):
             outcome.append((LIST, session.must(f"SELECT last_value, is_called FROM {SCHEMA}.ticks")))
         return outcome
+
+    @staticmethod
+    def end(session):
+        """Leave the transaction, and its limit of time, before the rest"""
+        session.run("ROLLBACK")
+        session.must(EPILOGUE)
 
     def plan(self, session, analyze=False):
         """EXPLAIN's text with the filter on, or None"""
@@ -142,7 +148,7 @@ class Case:
         for sql, _ in self.steps[:before]:
             session.run(jq.render(sql))
         rows, error = session.run(f"EXPLAIN ({how}) {jq.render(tree)}")
-        session.must(EPILOGUE)
+        self.end(session)
         return None if error else b"\n".join(rows).decode()
 
 
