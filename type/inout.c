@@ -10,9 +10,7 @@
  */
 #include "type/type.h"
 
-#include "common/base64.h"
 #include "libpq/pqformat.h"
-#include "miscadmin.h"
 
 #if PG_VERSION_NUM < 160000
 #define errsave(context, ...) ereport(ERROR, __VA_ARGS__)
@@ -39,83 +37,34 @@ validate(const BloomFilter *value)
 				 errdetail("%s", err.message)));
 }
 
-/* Characters that are coded at a time: a query can be stopped in between. */
-#define PIECE	(4 * 2048)
-
-static inline bool
-is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/*
- * Base64 as bytes, no more than size; their number, or -1.  Most programs
- * break base64 into lines, of which the server's decoder knows nothing.
- */
-static Size
-decode(const char *str, char *bytes, Size size)
-{
-	char		piece[PIECE];
-	Size		done = 0;
-	bool		ended = false;
-
-	for (;;)
-	{
-		int			have = 0;
-		int			n;
-
-		for (; have < PIECE && *str != '\0'; str++)
-			if (!is_space(*str))
-				piece[have++] = *str;
-		if (have == 0)
-			break;
-		if (ended)
-			return (Size) -1;
-#if PG_VERSION_NUM >= 180000
-		n = pg_b64_decode(piece, have, (uint8 *) bytes + done, size - done);
-#else
-		n = pg_b64_decode(piece, have, bytes + done, size - done);
-#endif
-		if (n < 0)
-			return (Size) -1;
-		ended = n < PIECE / 4 * 3;
-		done += n;
-		CHECK_FOR_INTERRUPTS();
-	}
-	return done;
-}
-
 Datum
 bf_sql_in(PG_FUNCTION_ARGS)
 {
 	const char *str = PG_GETARG_CSTRING(0);
-	Size		size;
-	BloomFilter *result;
+	Size		len = strlen(str);
+	BloomFilter *result = palloc(VARHDRSZ + len / 4 * 3 + 2);
 	BfFilter	f;
 	BfError		err;
-	Size		len;
+	int64		n;
 
-	/* the server's own function for this computes in int, and overflows */
-	size = strlen(str) / 4 * 3 + 3;
-	result = palloc(VARHDRSZ + size);
-	len = decode(str, VARDATA(result), size);
-	if (len == (Size) -1)
+	n = bf_base64_decode(str, len, (uint8 *) VARDATA(result));
+	if (n < 0)
 	{
 		errsave(fcinfo->context,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("invalid input syntax for type bloomfilter: \"%.40s%s\"",
-						str, strlen(str) > 40 ? "..." : ""),
+						str, len > 40 ? "..." : ""),
 				 errdetail("The value is not base64."),
 				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
 		return (Datum) 0;
 	}
-	SET_VARSIZE(result, VARHDRSZ + len);
-	if (bf_validate((const uint8 *) VARDATA(result), len, &f, &err) != BF_OK)
+	SET_VARSIZE(result, VARHDRSZ + n);
+	if (bf_validate((const uint8 *) VARDATA(result), n, &f, &err) != BF_OK)
 	{
 		errsave(fcinfo->context,
 				(errcode(bf_sqlstate(&err, ERRCODE_INVALID_TEXT_REPRESENTATION)),
 				 errmsg("invalid input syntax for type bloomfilter: \"%.40s%s\"",
-						str, strlen(str) > 40 ? "..." : ""),
+						str, len > 40 ? "..." : ""),
 				 errdetail("%s", err.message),
 				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
 		return (Datum) 0;
@@ -127,30 +76,12 @@ Datum
 bf_sql_out(PG_FUNCTION_ARGS)
 {
 	BloomFilter *value = PG_GETARG_BLOOM(0);
-	const char *bytes = VARDATA_ANY(value);
-	Size		left = VARSIZE_ANY_EXHDR(value);
-	Size		size = (left + 2) / 3 * 4;
+	Size		len = VARSIZE_ANY_EXHDR(value);
+	Size		size = (len + 2) / 3 * 4;
 	char	   *result = palloc(size + 1);
-	char	   *end = result;
 
-	while (left > 0)
-	{
-		int			len = Min(left, PIECE / 4 * 3);
-		int			n;
-
-#if PG_VERSION_NUM >= 180000
-		n = pg_b64_encode((const uint8 *) bytes, len, end, result + size - end);
-#else
-		n = pg_b64_encode(bytes, len, end, result + size - end);
-#endif
-		if (n < 0)
-			elog(ERROR, "could not encode bloomfilter value");
-		bytes += len;
-		left -= len;
-		end += n;
-		CHECK_FOR_INTERRUPTS();
-	}
-	*end = '\0';
+	bf_base64_encode((const uint8 *) VARDATA_ANY(value), len, result);
+	result[size] = '\0';
 	PG_RETURN_CSTRING(result);
 }
 
