@@ -519,6 +519,83 @@ LANGUAGE C;
 COMMENT ON FUNCTION bloom_maintain() IS 'trigger that adds new rows to a stored filter; arguments: table of filters, filter''s name, column(s)';
 
 -- ---------------------------------------------------------------------------
+-- The live filter: an index
+-- ---------------------------------------------------------------------------
+
+CREATE FUNCTION bloomfilter_handler(internal) RETURNS index_am_handler
+AS 'MODULE_PATHNAME', 'bf_sql_index_handler'
+LANGUAGE C;
+
+CREATE ACCESS METHOD bloomfilter TYPE INDEX HANDLER bloomfilter_handler;
+
+-- There is nothing that an index scan could ask it.
+CREATE OPERATOR CLASS bloomfilter_any_ops DEFAULT FOR TYPE anyelement USING bloomfilter AS
+	STORAGE anyelement;
+
+COMMENT ON FUNCTION bloomfilter_handler(internal) IS 'handler of the index access method bloomfilter';
+COMMENT ON ACCESS METHOD bloomfilter IS 'index that is a Bloom filter of its columns: asked by bloom_index_contains';
+COMMENT ON OPERATOR FAMILY bloomfilter_any_ops USING bloomfilter IS 'all types that a filter can hold';
+COMMENT ON OPERATOR CLASS bloomfilter_any_ops USING bloomfilter IS 'all types that a filter can hold';
+
+-- They read tables: STABLE.  A worker cannot read another backend's temporary
+-- tables: RESTRICTED.
+CREATE FUNCTION bloom_index_contains(index regclass, value anyelement) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_index_contains'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10;
+
+CREATE FUNCTION bloom_index_contains(index regclass, value text) RETURNS boolean
+AS 'MODULE_PATHNAME', 'bf_sql_index_contains'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10;
+
+CREATE FUNCTION bloom_index_contains_each(index regclass, "values" anyarray) RETURNS boolean[]
+AS 'MODULE_PATHNAME', 'bf_sql_index_contains_each'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100;
+
+CREATE FUNCTION bloom_index_partitions(index regclass, value anyelement) RETURNS SETOF regclass
+AS 'MODULE_PATHNAME', 'bf_sql_index_partitions'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100 ROWS 1;
+
+CREATE FUNCTION bloom_index_partitions(index regclass, value text) RETURNS SETOF regclass
+AS 'MODULE_PATHNAME', 'bf_sql_index_partitions'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100 ROWS 1;
+
+CREATE FUNCTION bloom_index_filter(index regclass) RETURNS bloomfilter
+AS 'MODULE_PATHNAME', 'bf_sql_index_filter'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+CREATE FUNCTION bloom_index_info(
+	index regclass,
+	OUT hash text,
+	OUT element text,
+	OUT capacity bigint,
+	OUT target_fpr float8,
+	OUT expansion integer,
+	OUT layers integer,
+	OUT bits bigint,
+	OUT bits_set bigint,
+	OUT fill float8,
+	OUT cardinality float8,
+	OUT expected_fpr float8,
+	OUT stale_share float8,
+	OUT bytes bigint
+) RETURNS record
+AS 'MODULE_PATHNAME', 'bf_sql_index_info'
+LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+CREATE FUNCTION bloom_index_check(index regclass, "rows" boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'bf_sql_index_check'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100000;
+
+COMMENT ON FUNCTION bloom_index_contains(regclass, anyelement) IS 'may the table have a row with this key?  false is certain';
+COMMENT ON FUNCTION bloom_index_contains(regclass, text) IS 'may the table have a row with this key?  false is certain';
+COMMENT ON FUNCTION bloom_index_contains_each(regclass, anyarray) IS 'an answer for each key of the array';
+COMMENT ON FUNCTION bloom_index_partitions(regclass, anyelement) IS 'the partitions that may have a row with this key';
+COMMENT ON FUNCTION bloom_index_partitions(regclass, text) IS 'the partitions that may have a row with this key';
+COMMENT ON FUNCTION bloom_index_filter(regclass) IS 'the index as a filter';
+COMMENT ON FUNCTION bloom_index_info(regclass) IS 'parameters, fill, estimated contents and false-positive rate of the index';
+COMMENT ON FUNCTION bloom_index_check(regclass, boolean) IS 'raises an error if the index is corrupted, or lacks a row of the table';
+
+-- ---------------------------------------------------------------------------
 -- All filters of a database
 -- ---------------------------------------------------------------------------
 

@@ -274,8 +274,8 @@ encode_inet(BfElement *el, StringInfo buf, Datum value)
  * Enums, arrays, records, and types that are hashed by their own function
  * ------------------------------------------------------------------------
  */
-static BfDigest
-digest_of_encoded(BfElement *el, const BfHeader *h, Datum value)
+static void
+empty_buffer(BfElement *el)
 {
 	if (el->buf.data == NULL)
 	{
@@ -285,6 +285,12 @@ digest_of_encoded(BfElement *el, const BfHeader *h, Datum value)
 		MemoryContextSwitchTo(old);
 	}
 	resetStringInfo(&el->buf);
+}
+
+static BfDigest
+digest_of_encoded(BfElement *el, const BfHeader *h, Datum value)
+{
+	empty_buffer(el);
 	el->encode(el, &el->buf, value);
 	return bf_digest(h->hash, h->key, h->keylen, el->buf.data, el->buf.len);
 }
@@ -396,6 +402,15 @@ deform_record(const BfElement *el, Datum value, Datum *values, bool *nulls)
 	heap_deform_tuple(&tuple, el->tupdesc, values, nulls);
 }
 
+static void
+encode_columns(BfElement *el, StringInfo buf, const Datum *values,
+			   const bool *nulls)
+{
+	for (int i = 0; i < el->tupdesc->natts; i++)
+		if (!TupleDescAttr(el->tupdesc, i)->attisdropped)
+			encode_part(&el->columns[i], buf, values[i], nulls[i]);
+}
+
 /*
  * The columns in order.
  */
@@ -410,11 +425,21 @@ encode_record(BfElement *el, StringInfo buf, Datum value)
 	values = palloc(sizeof(Datum) * Max(el->tupdesc->natts, 1));
 	nulls = palloc(sizeof(bool) * Max(el->tupdesc->natts, 1));
 	deform_record(el, value, values, nulls);
-	for (int i = 0; i < el->tupdesc->natts; i++)
-		if (!TupleDescAttr(el->tupdesc, i)->attisdropped)
-			encode_part(&el->columns[i], buf, values[i], nulls[i]);
+	encode_columns(el, buf, values, nulls);
 	pfree(values);
 	pfree(nulls);
+}
+
+/*
+ * The digest of columns that are at hand without a record around them.
+ */
+BfDigest
+bf_element_digest_row(BfElement *el, const BfHeader *h, const Datum *values,
+					  const bool *nulls)
+{
+	empty_buffer(el);
+	encode_columns(el, &el->buf, values, nulls);
+	return bf_digest(h->hash, h->key, h->keylen, el->buf.data, el->buf.len);
 }
 
 /* ------------------------------------------------------------------------
@@ -710,6 +735,23 @@ bf_element_init(BfElement *el, Oid typid, Oid collation, MemoryContext context)
 }
 
 /*
+ * The element that a ROW of columns is, for bf_element_digest_row.
+ */
+void
+bf_element_init_row(BfElement *el, TupleDesc columns, MemoryContext context)
+{
+	memset(el, 0, sizeof(*el));
+	el->parent = context;
+	el->typid = RECORDOID;
+	el->basetype = RECORDOID;
+	el->kind = BF_KIND_RECORD;
+	el->tuptype = RECORDOID;
+	el->context = AllocSetContextCreate(context, "bloomfilter element",
+										ALLOCSET_SMALL_SIZES);
+	init_record_columns(el, columns);
+}
+
+/*
  * The element that an argument is, by its type in the query.
  */
 void
@@ -832,6 +874,22 @@ bf_element_resolve(BfElement *el, Datum value)
 	if (renamed)
 		name_record(el);
 	return changed || renamed;
+}
+
+/*
+ * The same for columns that are at hand without a record around them.
+ */
+bool
+bf_element_resolve_row(BfElement *el, const Datum *values, const bool *nulls)
+{
+	bool		changed = false;
+
+	for (int i = 0; i < el->tupdesc->natts; i++)
+		if (!nulls[i] && bf_element_resolve(&el->columns[i], values[i]))
+			changed = true;
+	if (changed)
+		name_record(el);
+	return changed;
 }
 
 /* ------------------------------------------------------------------------

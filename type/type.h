@@ -70,6 +70,13 @@ extern BloomFilter *bf_build_result(BfBuild *b);
 extern BloomFilter *bf_build_copy(BfBuild *b);
 
 /* ------------------------------------------------------------------------
+ * Base64 (base64.c)
+ * ------------------------------------------------------------------------
+ */
+extern void bf_base64_encode(const uint8 *src, Size len, char *dst);
+extern int64 bf_base64_decode(const char *src, Size len, uint8 *dst);
+
+/* ------------------------------------------------------------------------
  * Scalable filters (scalable.c)
  * ------------------------------------------------------------------------
  */
@@ -145,11 +152,17 @@ struct BfElement
 
 extern void bf_element_init(BfElement *el, Oid typid, Oid collation,
 							MemoryContext context);
+extern void bf_element_init_row(BfElement *el, TupleDesc columns,
+								MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
 extern BfElement *bf_element_of_site(FunctionCallInfo fcinfo, int argno);
 extern bool bf_element_of_array(BfElement *el, const ArrayType *array,
 								FunctionCallInfo fcinfo);
+extern bool bf_element_resolve_row(BfElement *el, const Datum *values,
+								   const bool *nulls);
+extern BfDigest bf_element_digest_row(BfElement *el, const BfHeader *h,
+									  const Datum *values, const bool *nulls);
 extern bool bf_element_resolve(BfElement *el, Datum value);
 extern void bf_element_become(BfElement *el, const BfHeader *h, Datum value);
 extern void bf_check_key(const BfHeader *h, const BfElement *el);
