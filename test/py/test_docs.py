@@ -130,7 +130,7 @@ AFTER = {
     ],
 }
 
-PROMISE = re.compile(r";\s+-- (true|false|NULL|\d+|\{.*\})(:.*)?$")
+PROMISE = re.compile(r";\s+-- (true|false|NULL|\d+(?:\.\d+)?|\{.*\})(:.*)?$")
 
 checks = Checks()
 
