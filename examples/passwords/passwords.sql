@@ -9,7 +9,7 @@
 \set ON_ERROR_STOP on
 \set QUIET on
 \if :{?words} \else
-\set words 400000
+\set words 100000
 \endif
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS bloomfilter;

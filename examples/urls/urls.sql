@@ -9,7 +9,7 @@
 \set ON_ERROR_STOP on
 \set QUIET on
 \if :{?n} \else
-\set n 500000
+\set n 200000
 \endif
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS bloomfilter;
@@ -22,7 +22,7 @@ CREATE TEMP TABLE promises (promise text, kept boolean);
 -- ("files.example/a/").
 CREATE TABLE unsafe (pattern text PRIMARY KEY, reason text NOT NULL);
 INSERT INTO unsafe
-SELECT left(md5('host ' || i), 4 + i % 9) || (ARRAY['.example', '.co.example', '.shop.example', '.test'])[1 + i % 4] ||
+SELECT left(md5('host ' || i), 7 + i % 9) || (ARRAY['.example', '.co.example', '.shop.example', '.test'])[1 + i % 4] ||
 	CASE WHEN i % 3 = 0 THEN '/' ELSE '/' || left(md5('path ' || i), 2 + i % 7) || '/' END,
 	(ARRAY['malware', 'phishing', 'scam'])[1 + i % 3]
 FROM generate_series(1, :n) i
