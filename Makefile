@@ -5,16 +5,16 @@ PGFILEDESC = "bloomfilter - Bloom filters as a data type"
 
 CORE_OBJS = core/blocked.o core/counting.o core/cuckoo.o core/filter.o \
 	core/format.o core/hash.o core/kind.o core/layers.o core/standard.o
-CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h
+CORE_HEADERS = core/bf.h core/bytes.h core/hash.h core/positions.h core/words.h
 TYPE_OBJS = type/aggregate.o type/collect.o type/construct.o type/element.o type/expanded.o type/info.o \
 	type/inout.o type/maintain.o type/modify.o type/probe.o type/scalable.o type/slices.o type/value.o
-PLANNER_OBJS = planner/selectivity.o
+PLANNER_OBJS = planner/joinexec.o planner/joinplan.o planner/selectivity.o
 INDEX_OBJS = index/am.o index/build.o index/functions.o index/key.o index/open.o index/pages.o index/report.o
 OBJS = bloomfilter.o $(CORE_OBJS) $(TYPE_OBJS) $(PLANNER_OBJS) $(INDEX_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(srcdir) --load-extension=bloomfilter
-ISOLATION = live_build live_growth live_serializable maintain rebuild
+ISOLATION = joinfilter live_build live_growth live_serializable maintain rebuild
 ISOLATION_OPTS = --inputdir=$(srcdir)/test/isolation --load-extension=bloomfilter
 
 PG_CONFIG ?= pg_config
@@ -33,6 +33,7 @@ include $(PGXS)
 $(CORE_OBJS) $(CORE_OBJS:.o=.bc): $(CORE_HEADERS)
 $(TYPE_OBJS) $(TYPE_OBJS:.o=.bc) $(PLANNER_OBJS) $(PLANNER_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h type/collect.h \
 	type/expanded.h type/slices.h
+bloomfilter.o bloomfilter.bc $(PLANNER_OBJS) $(PLANNER_OBJS:.o=.bc): planner/joinfilter.h
 $(INDEX_OBJS) $(INDEX_OBJS:.o=.bc): $(CORE_HEADERS) type/type.h index/index.h
 
 # ---------------------------------------------------------------------------

@@ -334,6 +334,11 @@ bf_is_bloomfilter_index(Relation index)
 		index->rd_indam->aminsert == bf_aminsert;
 }
 
+/*
+ * amsummarizing (16 and later) would let updates be HOT that change a key.
+ * But REINDEX skips all versions of a row but the last in such a chain, and
+ * does not tell older snapshots, which may see them still.
+ */
 Datum
 bf_sql_index_handler(PG_FUNCTION_ARGS)
 {
@@ -342,10 +347,6 @@ bf_sql_index_handler(PG_FUNCTION_ARGS)
 	am->amcanmulticol = true;
 	am->amoptionalkey = true;
 	am->ampredlocks = true;
-#if PG_VERSION_NUM >= 160000
-	/* a row's place does not matter: an update may be HOT all the same */
-	am->amsummarizing = true;
-#endif
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
 	am->amkeytype = InvalidOid;
 

@@ -282,7 +282,7 @@ bf_sql_index_filter(PG_FUNCTION_ARGS)
 
 			if (layer->nset == 0)
 				continue;
-			layer->nset = read_layer(index, layer, i, bits, false);
+			layer->nset = read_layer(index, layer, i, bits, true);
 			bits += layer->nblocks * BF_BLOCK_BYTES;
 		}
 		/* rows may have come while it was read */

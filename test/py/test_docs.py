@@ -19,6 +19,17 @@ CODES = """
         FROM generate_series(1, 200) i;
 """
 
+EVENTS = """
+    CREATE EXTENSION bloomfilter;
+    CREATE TABLE events (day date, device integer) PARTITION BY RANGE (day);
+    CREATE TABLE events_1 PARTITION OF events
+        FOR VALUES FROM ('2024-01-01') TO ('2024-01-02');
+    CREATE TABLE events_2 PARTITION OF events
+        FOR VALUES FROM ('2024-01-02') TO ('2024-01-03');
+    INSERT INTO events
+        SELECT date '2024-01-01' + i % 2, i FROM generate_series(1, 1000) i;
+"""
+
 # what is there before the first block
 BEFORE = {
     "README.md": CODES + """
@@ -31,16 +42,8 @@ BEFORE = {
         CREATE TABLE filters AS
             SELECT 'codes' AS name, bloom_agg(code) AS filter FROM codes;
     """,
-    "docs/operations.md": CODES + """
-        CREATE EXTENSION bloomfilter;
-        CREATE TABLE events (day date, device integer) PARTITION BY RANGE (day);
-        CREATE TABLE events_1 PARTITION OF events
-            FOR VALUES FROM ('2024-01-01') TO ('2024-01-02');
-        CREATE TABLE events_2 PARTITION OF events
-            FOR VALUES FROM ('2024-01-02') TO ('2024-01-03');
-        INSERT INTO events
-            SELECT date '2024-01-01' + i % 2, i FROM generate_series(1, 1000) i;
-    """,
+    "docs/live.md": CODES + EVENTS,
+    "docs/operations.md": CODES + EVENTS,
 }
 
 # what must be so after the last: query, answer
