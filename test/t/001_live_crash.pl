@@ -163,7 +163,7 @@ for my $round (1 .. $rounds)
 		start_psql($node, writer_script('codes', $round, 2), $files[1]),
 		start_psql($node, writer_script('grown', $round, 3), $files[2]));
 	my @others = (
-		start_psql($node, $ddl x 2000, $files[3]),
+		start_psql($node, "DROP INDEX IF EXISTS built;\n" . $ddl x 2000, $files[3]),
 		start_psql($node, "CHECKPOINT;\nSELECT pg_sleep(0.05);\n" x 1000,
 			$files[4]));
 
