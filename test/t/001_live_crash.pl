@@ -364,5 +364,40 @@ cmp_ok($torn, '>', 10, 'pages were torn');
 is_deeply([ grep { $_ ne '' && $_ ne '0 missing' } @found ], [],
 	"torn pages are made whole ($torn)");
 
+# ---------------------------------------------------------------------------
+# Without WAL: at wal_level = minimal what is made in the transaction that made
+# the table is not in the WAL, but written out at the end
+# ---------------------------------------------------------------------------
+$node->append_conf('postgresql.conf',
+	"wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0");
+$node->restart;
+$node->safe_psql('postgres', <<'EOF');
+BEGIN;
+CREATE TABLE skipped (code text);
+CREATE INDEX skipped_index ON skipped USING bloomfilter (code) WITH (capacity = 10);
+INSERT INTO skipped SELECT 'a-' || i FROM generate_series(1, 5000) i;
+CREATE INDEX skipped_built ON skipped USING bloomfilter (code);
+SAVEPOINT s;
+INSERT INTO skipped SELECT 'undone-' || i FROM generate_series(1, 5000) i;
+ROLLBACK TO s;
+INSERT INTO skipped SELECT 'b-' || i FROM generate_series(1, 5000) i;
+COMMIT;
+BEGIN;
+TRUNCATE torn;
+INSERT INTO torn SELECT 'c-' || i FROM generate_series(1, 5000) i;
+COMMIT;
+INSERT INTO torn VALUES ('d');
+EOF
+kill_all($node);
+$node->start;
+@found = ();
+foreach ([ 'skipped_index', 'skipped' ], [ 'skipped_built', 'skipped' ], [ 'torn_index', 'torn' ])
+{
+	push @found, missing_keys($node, @$_) . ' missing', checks_fail($node, $_->[0]);
+}
+is_deeply([ grep { $_ ne '' && $_ ne '0 missing' } @found ], [], 'where the WAL is skipped');
+is($node->safe_psql('postgres', 'SELECT (SELECT count(*) FROM skipped), (SELECT count(*) FROM torn)'),
+	'10000|5001', 'and rows are there');
+
 $node->stop('fast');
 done_testing();

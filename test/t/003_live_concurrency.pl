@@ -9,7 +9,9 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 use LiveFilter;
 use PostgreSQL::Test::Utils;
+use POSIX ':sys_wait_h';
 use Test::More;
+use Time::HiRes 'usleep';
 
 my $seconds = $slow ? 180 : 4;
 
@@ -95,8 +97,30 @@ UPDATE codes SET code = code || '-new' WHERE id = (SELECT max(id) - 1000 FROM co
 EOF
 	probe => "SELECT probe();\nSELECT probe_set();\n",
 	rebuild => "REINDEX INDEX CONCURRENTLY again;\n",
-	vacuum => "VACUUM (INDEX_CLEANUP on) codes;\nSELECT pg_sleep(0.1);\n");
-my %clients = (insert => 4, probe => 2, rebuild => 1, vacuum => 1);
+	vacuum => "VACUUM (INDEX_CLEANUP on) codes;\nSELECT pg_sleep(0.1);\n",
+
+	# what is read page by page while others add must be consistent as well
+	check => <<'EOF');
+SELECT bloom_index_check('grown', true);
+SELECT bloom_index_check('wide', true);
+INSERT INTO probes SELECT count(*), count(*) FILTER (WHERE NOT (SELECT bloom_index_filter('grown')) @> code), 0 FROM (SELECT code FROM codes ORDER BY id DESC LIMIT 1000) c;
+SELECT expected_fpr FROM bloom_index_info('wide');
+EOF
+my %clients = (insert => 4, probe => 2, rebuild => 1, vacuum => 1, check => 1);
+sub start_pgbench
+{
+	my ($what, @options) = @_;
+	my @command = (
+		$node->installed_command('pgbench'), '-n', '-j', 1, @options,
+		'-f', "$dir/$what", $node->connstr('postgres'));
+	my $pid = fork() // die "fork: $!";
+
+	return $pid if $pid > 0;
+	open(STDOUT, '>', "$dir/$what.out");
+	open(STDERR, '>', "$dir/$what.err");
+	exec(@command) or die "$command[0]: $!";
+}
+
 my %pids;
 foreach my $what (sort keys %scripts)
 {
@@ -104,17 +128,7 @@ foreach my $what (sort keys %scripts)
 	print $fh $scripts{$what};
 	close $fh;
 
-	my @command = (
-		$node->installed_command('pgbench'), '-n', '-c', $clients{$what},
-		'-j', 1, '-T', $seconds, '-f', "$dir/$what", $node->connstr('postgres'));
-	my $pid = fork() // die "fork: $!";
-	if ($pid == 0)
-	{
-		open(STDOUT, '>', "$dir/$what.out");
-		open(STDERR, '>', "$dir/$what.err");
-		exec(@command) or die "$command[0]: $!";
-	}
-	$pids{$what} = $pid;
+	$pids{$what} = start_pgbench($what, '-c', $clients{$what}, '-T', $seconds);
 }
 foreach my $what (sort keys %scripts)
 {
@@ -137,9 +151,54 @@ foreach my $index ('grown', 'wide', 'again')
 cmp_ok($node->safe_psql('postgres', "SELECT layers FROM bloom_index_info('grown')"),
 	'>', 6, 'layers were added meanwhile');
 
+note $node->safe_psql('postgres', "SELECT i, layers, capacity, round(cardinality), expected_fpr FROM unnest(ARRAY['grown', 'wide', 'again']::regclass[]) i, bloom_index_info(i)");
+
 # Concurrent growth kept the rate: pages count bits, and so does the metapage
 is($node->safe_psql('postgres', <<'EOF'), 't', 'and the rate is what it should be');
 SELECT bool_and(expected_fpr <= 1.1 * target_fpr) FROM unnest(ARRAY['grown', 'wide', 'again']::regclass[]) i, bloom_index_info(i)
 EOF
+# ---------------------------------------------------------------------------
+# Many at once through the first, small layers: nobody may go on filling a layer
+# that is full while another makes the next
+# ---------------------------------------------------------------------------
+my $tables = $slow ? 3000 : 300;
+$node->safe_psql('postgres', <<EOF);
+SELECT format('CREATE TABLE small_%s (code text); CREATE INDEX small_%1\$s_index ON small_%1\$s USING bloomfilter (code) WITH (capacity = 1)', i)
+FROM generate_series(1, $tables) i \\gexec
+EOF
+open(my $fh, '>', "$dir/small") or die "$dir/small: $!";
+print $fh "SELECT pg_sleep(1);\n";
+foreach my $i (1 .. $tables)
+{
+	print $fh "INSERT INTO small_$i SELECT :client_id || '-$_-' || i FROM generate_series(1, 20) i;\n"
+	  foreach 1 .. 2;
+}
+close $fh;
+my $pid = start_pgbench('small', '-c', 6, '-t', 1);
+
+# one backend after the other is held up for a moment, sometimes as it grows
+my @backends;
+while (waitpid($pid, WNOHANG) != $pid)
+{
+	@backends = split /\n/, $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench'")
+	  if @backends < 6;
+	next if @backends < 6;
+
+	my $backend = $backends[ rand @backends ];
+
+	kill('STOP', $backend);
+	usleep(4_000);
+	kill('CONT', $backend);
+	usleep(rand(1_000));
+}
+is($?, 0, 'pgbench: small layers');
+my @rates = split /\n/, $node->safe_psql('postgres', <<EOF);
+SELECT i, layers, capacity, round(cardinality), expected_fpr
+FROM generate_series(1, $tables) i, bloom_index_info('small_' || i || '_index')
+WHERE expected_fpr > 2 * target_fpr OR bloom_index_check('small_' || i || '_index', true) IS NULL
+EOF
+is("@rates", '', 'no small layer was overfilled');
+
 $node->stop('fast');
 done_testing();
