@@ -204,15 +204,15 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 
 COMMENT ON FUNCTION bloom_to_standard(bloomfilter) IS 'a counting filter as a plain standard filter, a quarter of the size';
 
-CREATE FUNCTION bloom_union(bloomfilter, bloomfilter) RETURNS bloomfilter
+CREATE FUNCTION bloom_union(a bloomfilter, b bloomfilter) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_union'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 
-CREATE FUNCTION bloom_intersect(bloomfilter, bloomfilter) RETURNS bloomfilter
+CREATE FUNCTION bloom_intersect(a bloomfilter, b bloomfilter) RETURNS bloomfilter
 AS 'MODULE_PATHNAME', 'bf_sql_intersect'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE COST 100;
 
-CREATE FUNCTION bloom_compatible(bloomfilter, bloomfilter) RETURNS boolean
+CREATE FUNCTION bloom_compatible(a bloomfilter, b bloomfilter) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_compatible'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -594,3 +594,95 @@ COMMENT ON FUNCTION bloom_index_partitions(regclass, text) IS 'the partitions th
 COMMENT ON FUNCTION bloom_index_filter(regclass) IS 'the index as a filter';
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'parameters, fill, estimated contents and false-positive rate of the index';
 COMMENT ON FUNCTION bloom_index_check(regclass, boolean) IS 'raises an error if the index is corrupted, or lacks a row of the table';
+
+-- ---------------------------------------------------------------------------
+-- All filters of a database
+-- ---------------------------------------------------------------------------
+
+-- Each in a subtransaction of its own: UNSAFE.
+CREATE FUNCTION bloom_sample_column(
+	relation regclass,
+	attnum smallint,
+	OUT rows bigint,
+	OUT bytes bigint,
+	OUT sampled bigint,
+	OUT fill float8,
+	OUT expected_fpr float8,
+	OUT overfilled bigint
+) RETURNS record
+AS 'MODULE_PATHNAME', 'bf_sql_sample_column'
+LANGUAGE C STABLE STRICT PARALLEL UNSAFE COST 10000;
+
+CREATE FUNCTION bloom_sample_index(
+	index regclass,
+	OUT rows bigint,
+	OUT bytes bigint,
+	OUT sampled bigint,
+	OUT fill float8,
+	OUT expected_fpr float8,
+	OUT overfilled bigint
+) RETURNS record
+AS 'MODULE_PATHNAME', 'bf_sql_sample_index'
+LANGUAGE C STABLE STRICT PARALLEL UNSAFE COST 10000;
+
+COMMENT ON FUNCTION bloom_sample_column(regclass, smallint) IS 'rows and bytes of a column of filters, and the state of some of them';
+COMMENT ON FUNCTION bloom_sample_index(regclass) IS 'rows, bytes and state of a bloomfilter index';
+
+-- MATERIALIZED: what is to be looked into is found first, with the query's own
+-- conditions, then looked into.
+CREATE VIEW bloom_filters AS
+WITH RECURSIVE held(type) AS (
+	SELECT 'bloomfilter'::regtype::oid
+	UNION
+	SELECT more.type
+	FROM held h, LATERAL (
+		SELECT d.oid FROM pg_type d WHERE d.typtype = 'd' AND d.typbasetype = h.type
+		UNION ALL
+		SELECT t.typarray FROM pg_type t WHERE t.oid = h.type AND t.typarray <> 0
+	) more(type)
+), filter_columns AS MATERIALIZED (
+	SELECT n.nspname, c.relname, a.attname, c.oid, a.attnum
+	FROM pg_attribute a
+	JOIN pg_class c ON c.oid = a.attrelid
+	JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE a.atttypid IN (SELECT type FROM held)
+		AND a.attnum > 0 AND NOT a.attisdropped
+		AND c.relkind IN ('r', 'm', 'f')
+		AND NOT pg_is_other_temp_schema(n.oid)
+		AND has_schema_privilege(n.oid, 'USAGE')
+		AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+), filter_indexes AS MATERIALIZED (
+	SELECT n.nspname, c.relname, i.indexrelid, x.relname AS indexname
+	FROM pg_index i
+	JOIN pg_class x ON x.oid = i.indexrelid
+	JOIN pg_am m ON m.oid = x.relam
+	JOIN pg_class c ON c.oid = i.indrelid
+	JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE m.amname = 'bloomfilter'
+		AND x.relkind = 'i'
+		AND NOT pg_is_other_temp_schema(n.oid)
+		AND has_schema_privilege(n.oid, 'USAGE')
+		AND (has_table_privilege(c.oid, 'SELECT') OR
+			 i.indexprs IS NULL AND i.indpred IS NULL AND
+			 NOT EXISTS (SELECT FROM unnest(i.indkey) k WHERE NOT has_column_privilege(c.oid, k, 'SELECT')))
+)
+SELECT f.nspname AS schemaname, f.relname AS tablename, f.attname::text AS columnname, NULL::name AS indexname, s.*
+FROM filter_columns f, bloom_sample_column(f.oid, f.attnum) s
+UNION ALL
+SELECT f.nspname, f.relname,
+	(SELECT string_agg(pg_get_indexdef(f.indexrelid, k.attnum, true), ', ' ORDER BY k.attnum)
+	 FROM pg_attribute k WHERE k.attrelid = f.indexrelid AND k.attnum > 0),
+	f.indexname, s.*
+FROM filter_indexes f, bloom_sample_index(f.indexrelid) s;
+
+GRANT SELECT ON bloom_filters TO PUBLIC;
+
+COMMENT ON VIEW bloom_filters IS 'all columns of filters, and all bloomfilter indexes, that the user may read';
+COMMENT ON COLUMN bloom_filters.columnname IS 'column of filters, or arrays of them; of an index its columns';
+COMMENT ON COLUMN bloom_filters.indexname IS 'NULL: stored filters';
+COMMENT ON COLUMN bloom_filters.rows IS 'of the table; estimated, unless it is small';
+COMMENT ON COLUMN bloom_filters.bytes IS 'of the column''s values, TOAST included; estimated, unless the table is small';
+COMMENT ON COLUMN bloom_filters.sampled IS 'filters that were looked at; NULL if none could be';
+COMMENT ON COLUMN bloom_filters.fill IS 'mean share of bits set in these';
+COMMENT ON COLUMN bloom_filters.expected_fpr IS 'mean false-positive rate of these, as they are filled now';
+COMMENT ON COLUMN bloom_filters.overfilled IS 'how many of these hold more than they were sized for';

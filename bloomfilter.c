@@ -11,9 +11,11 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
 
+#include "core/bf.h"
 #include "planner/joinfilter.h"
 
 PG_MODULE_MAGIC;
@@ -37,9 +39,17 @@ assign_join_filter_force(bool newval, void *extra)
 		ResetPlanCache();
 }
 
+static void
+check_for_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
 void
 _PG_init(void)
 {
+	bf_poll = check_for_interrupts;
+
 	DefineCustomBoolVariable("bloomfilter.join_filter",
 							 "Lets hash joins filter their outer side by the keys of the inner side.",
 							 "Rows that cannot match are dropped where they are read.",

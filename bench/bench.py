@@ -4,6 +4,8 @@ Machines are noisy: a ratio of medians over several alternated runs is quoted,
 never one absolute time.  Serial, without JIT, tables in memory.
 
     bench.py [suite ...]        suites: build probe self groups keys stored initplan many
+
+joins.py has more suites, and measures them with compare().
 """
 import statistics
 import subprocess
@@ -124,45 +126,57 @@ SUITES = {
 }
 
 
+PREPARE = ["\\set ON_ERROR_STOP on", "\\pset tuples_only on", "\\pset format unaligned",
+           "SET client_min_messages = warning;",
+           "CREATE EXTENSION IF NOT EXISTS bloomfilter;",
+           "SET max_parallel_workers_per_gather = 0;", "SET jit = off;"]
+
+
+def psql(script):
+    """Run lines of psql in one session; what it prints."""
+    out = subprocess.run(["psql", "-X", "-q"], input="\n".join(script), text=True,
+                         capture_output=True, check=False)
+    if out.returncode:
+        sys.exit(out.stderr)
+    return out.stdout
+
+
+def compare(script, cases, runs=RUNS):
+    """Run the script, then each case's queries in turn, and print a line for
+    each pair.  Of runs + 1 rounds the first does not count."""
+    script = PREPARE + script + ["\\timing on"]
+    for _, query, others in cases:
+        for _ in range(runs + 1):
+            script += [query + ";"] + [o[1] + ";" for o in others]
+    times = [float(line.split()[1]) for line in psql(script).splitlines()
+             if line.startswith("Time:")]
+
+    at = 0
+    print(f"{'query':38}{'ms':>8}   {'against':20}{'ms':>8}{'ratio':>8}{'  min-max':14} bar")
+    for name, _, others in cases:
+        width = 1 + len(others)
+        rows = [times[at + i * width:at + (i + 1) * width] for i in range(runs + 1)][1:]
+        at += width * (runs + 1)
+        for j, (other, _, bar) in enumerate(others, 1):
+            ratios = sorted(r[0] / r[j] for r in rows)
+            print(f"{name:38}{statistics.median(r[0] for r in rows):8.0f}   {other:20}"
+                  f"{statistics.median(r[j] for r in rows):8.0f}"
+                  f"{statistics.median(ratios):8.2f}  {ratios[0]:.2f}-{ratios[-1]:.2f}"
+                  f"     {bar}", flush=True)
+
+
 def main():
     suites = sys.argv[1:] or list(SUITES)
-    script = ["\\set ON_ERROR_STOP on", "\\pset tuples_only on", "\\pset format unaligned",
-              "SET client_min_messages = warning;",
-              "CREATE EXTENSION IF NOT EXISTS bloomfilter;",
-              "SET max_parallel_workers_per_gather = 0;", "SET jit = off;"]
-    queries = [q for s in suites for _, query, others in SUITES[s]
-               for q in [query] + [o[1] for o in others]]
+    cases = [case for s in suites for case in SUITES[s]]
+    queries = [q for _, query, others in cases for q in [query] + [o[1] for o in others]]
+    script = []
     if any("hll" in q for q in queries):
         script.append("CREATE EXTENSION IF NOT EXISTS hll;")
     for table, query in TABLES.items():
         if any(f" {table}" in q for q in queries + [TABLES["small"]]):
             script.append(f"CREATE TABLE {table} AS {query}; VACUUM ANALYZE {table};")
     script += [sql for s in suites for sql in SETUP.get(s, [])]
-    script.append("\\timing on")
-    for s in suites:
-        for _, query, others in SUITES[s]:
-            for _ in range(RUNS + 1):
-                script += [query + ";"] + [o[1] + ";" for o in others]
-    out = subprocess.run(["psql", "-X", "-q"], input="\n".join(script), text=True,
-                         capture_output=True, check=False)
-    if out.returncode:
-        sys.exit(out.stderr)
-    times = [float(line.split()[1]) for line in out.stdout.splitlines()
-             if line.startswith("Time:")]
-
-    at = 0
-    print(f"{'query':38}{'ms':>8}   {'against':20}{'ms':>8}{'ratio':>8}{'  min-max':14} bar")
-    for s in suites:
-        for name, _, others in SUITES[s]:
-            width = 1 + len(others)
-            rows = [times[at + i * width:at + (i + 1) * width] for i in range(RUNS + 1)][1:]
-            at += width * (RUNS + 1)
-            for j, (other, _, bar) in enumerate(others, 1):
-                ratios = sorted(r[0] / r[j] for r in rows)
-                print(f"{name:38}{statistics.median(r[0] for r in rows):8.0f}   {other:20}"
-                      f"{statistics.median(r[j] for r in rows):8.0f}"
-                      f"{statistics.median(ratios):8.2f}  {ratios[0]:.2f}-{ratios[-1]:.2f}"
-                      f"     {bar}")
+    compare(script, cases)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,25 @@ typedef struct BfError
 #define BF_MAX_RANGES		64	/* byte ranges that a probe may need */
 
 /* ------------------------------------------------------------------------
+ * Interrupts
+ *
+ * What goes through a large payload calls bf_poll, if it is set, every few
+ * milliseconds.  It may leave by longjmp: nothing is left undone, but the
+ * filter that was to be changed is then of no use.
+ * ------------------------------------------------------------------------
+ */
+extern void (*bf_poll) (void);
+
+#define BF_POLL_BYTES	(1024 * 1024)	/* of payload from one call to the next */
+
+static inline void
+bf_may_stop(void)
+{
+	if (bf_poll != NULL)
+		bf_poll();
+}
+
+/* ------------------------------------------------------------------------
  * Hashing: bytes -> 128-bit digest
  * ------------------------------------------------------------------------
  */

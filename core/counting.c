@@ -26,6 +26,20 @@
 
 #define STUCK	15
 
+/* Bytes from here on up to the next call of bf_poll. */
+static inline uint64_t
+stretch(uint64_t from, const BfShape *shape)
+{
+	uint64_t	nbytes = shape->nbits / 8;
+
+	bf_may_stop();
+	return nbytes - from > BF_POLL_BYTES ? from + BF_POLL_BYTES : nbytes;
+}
+
+#define FOR_EACH_BYTE(shape, i) \
+	for (uint64_t i = 0, end_; i < (shape)->nbits / 8;) \
+		for (end_ = stretch(i, (shape)); i < end_; i++)
+
 /* The standard filter of as many positions. */
 static inline BfShape
 positions_of(const BfShape *shape)
@@ -166,7 +180,7 @@ counting_test_ranges(const uint8_t *bytes, const BfRange *ranges,
 static bool
 counting_unite(uint8_t *into, const uint8_t *from, const BfShape *shape)
 {
-	for (uint64_t i = 0; i < shape->nbits / 8; i++)
+	FOR_EACH_BYTE(shape, i)
 	{
 		uint32_t	low = (into[i] & 15U) + (from[i] & 15U);
 		uint32_t	high = (into[i] >> 4) + (from[i] >> 4);
@@ -183,7 +197,7 @@ counting_unite(uint8_t *into, const uint8_t *from, const BfShape *shape)
 static bool
 counting_intersect(uint8_t *into, const uint8_t *from, const BfShape *shape)
 {
-	for (uint64_t i = 0; i < shape->nbits / 8; i++)
+	FOR_EACH_BYTE(shape, i)
 	{
 		uint32_t	low = into[i] & 15U;
 		uint32_t	high = into[i] >> 4;
@@ -202,7 +216,7 @@ counting_recount(const uint8_t *bits, const BfShape *shape)
 {
 	uint64_t	nset = 0;
 
-	for (uint64_t i = 0; i < shape->nbits / 8; i++)
+	FOR_EACH_BYTE(shape, i)
 		nset += ((bits[i] & 15) != 0) + (bits[i] >> 4 != 0);
 	return nset;
 }

@@ -55,6 +55,7 @@
 #define COMBINATIONS	3876
 #define MAX_COPIES		8		/* of one fingerprint in its buckets */
 #define MAX_NODES		1000	/* buckets looked at for a free slot */
+#define POLL_BUCKETS	65536	/* from one call of bf_poll to the next */
 
 typedef unsigned __int128 uint128;
 
@@ -167,16 +168,27 @@ nibbles(void)
 	return table;
 }
 
+/* What there is to know without the bits. */
 static inline Table
-open_table(const uint8_t *bits, const BfShape *shape)
+table_of(const BfShape *shape)
 {
 	Table		t;
 
-	t.bits = (uint8_t *) bits;
-	t.stash = t.bits + shape->nbits / 8 - STASH_BYTES;
+	t.bits = NULL;
+	t.stash = NULL;
 	t.nbuckets = buckets_of(shape);
 	t.f = shape->nhashes;
 	t.bucket_bits = 4 * t.f - 4;
+	return t;
+}
+
+static inline Table
+open_table(const uint8_t *bits, const BfShape *shape)
+{
+	Table		t = table_of(shape);
+
+	t.bits = (uint8_t *) bits;
+	t.stash = t.bits + shape->nbits / 8 - STASH_BYTES;
 	return t;
 }
 
@@ -299,6 +311,17 @@ static inline uint64_t
 stash_entry(uint64_t i, uint64_t other, uint32_t fp)
 {
 	return (i % 2 == 0 ? i : other) | (uint64_t) fp << 32;
+}
+
+/*
+ * False of an entry that no filter has: bf_open does not look at the bits, and
+ * a bucket that is not there must not be written to.
+ */
+static inline bool
+is_sound(const Table *t, uint64_t entry)
+{
+	return (uint32_t) entry < t->nbuckets && entry >> 32 != 0 &&
+		entry >> 32 >> t->f == 0;
 }
 
 static int
@@ -535,6 +558,8 @@ cuckoo_remove(uint8_t *bits, const BfShape *shape, BfDigest digest)
 		uint32_t	x = (uint32_t) (waiting >> 32);
 		uint64_t	even = (uint32_t) waiting;
 
+		if (!is_sound(&t, waiting))
+			continue;
 		if (put_if_free(&t, even, x) ||
 			put_if_free(&t, other_bucket(&t, even, x), x))
 		{
@@ -549,7 +574,7 @@ static uint32_t
 cuckoo_ranges(const BfShape *shape, BfDigest digest,
 			  BfRange ranges[BF_MAX_RANGES])
 {
-	Table		t = open_table(NULL, shape);
+	Table		t = table_of(shape);
 	uint64_t	i = first_bucket(&t, digest);
 	uint64_t	other = other_bucket(&t, i, fingerprint(&t, digest));
 
@@ -566,7 +591,7 @@ static bool
 cuckoo_test_ranges(const uint8_t *bytes, const BfRange *ranges,
 				   uint32_t nranges, const BfShape *shape, BfDigest digest)
 {
-	Table		t = open_table(NULL, shape);
+	Table		t = table_of(shape);
 	uint32_t	fp = fingerprint(&t, digest);
 	uint64_t	i = first_bucket(&t, digest);
 	uint64_t	other = other_bucket(&t, i, fp);
@@ -606,6 +631,8 @@ cuckoo_unite(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&f, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			if (bucket[s] != 0 && !add_fingerprint(&t, i, bucket[s]))
@@ -615,8 +642,9 @@ cuckoo_unite(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint64_t	entry = bf_load64(f.stash + s * 8);
 
-		if (entry != 0 && !add_fingerprint(&t, (uint32_t) entry,
-										   (uint32_t) (entry >> 32)))
+		if (entry != 0 &&
+			!(is_sound(&f, entry) &&
+			  add_fingerprint(&t, (uint32_t) entry, (uint32_t) (entry >> 32))))
 			return false;
 	}
 	return true;
@@ -652,6 +680,8 @@ cuckoo_intersect(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&t, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			if (bucket[s] != 0 && !holds(&f, i, bucket[s]))
@@ -662,7 +692,8 @@ cuckoo_intersect(uint8_t *into, const uint8_t *from, const BfShape *shape)
 	{
 		uint64_t	entry = bf_load64(t.stash + s * 8);
 
-		if (entry != 0 && !holds(&f, (uint32_t) entry, (uint32_t) (entry >> 32)))
+		if (entry != 0 && is_sound(&t, entry) &&
+			!holds(&f, (uint32_t) entry, (uint32_t) (entry >> 32)))
 			drop_from_stash(&t, s);
 	}
 	return true;
@@ -678,6 +709,8 @@ cuckoo_recount(const uint8_t *bits, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		read_bucket(&t, i, bucket);
 		for (int s = 0; s < SLOTS; s++)
 			n += bucket[s] != 0;
@@ -703,6 +736,8 @@ cuckoo_validate(const uint8_t *bits, const BfShape *shape)
 	{
 		uint32_t	bucket[SLOTS];
 
+		if (i % POLL_BUCKETS == 0)
+			bf_may_stop();
 		if (!read_bucket(&t, i, bucket))
 			return false;
 		for (int s = 1; s < SLOTS; s++)
@@ -714,12 +749,10 @@ cuckoo_validate(const uint8_t *bits, const BfShape *shape)
 	for (int s = 0; s < STASH_ENTRIES; s++)
 	{
 		uint64_t	entry = bf_load64(t.stash + s * 8);
-		uint64_t	fp = entry >> 32;
 
 		if (entry == 0)
 			free_seen = true;
-		else if (free_seen || fp == 0 || fp >> t.f != 0 ||
-				 (uint32_t) entry >= t.nbuckets || entry % 2 != 0)
+		else if (free_seen || !is_sound(&t, entry) || entry % 2 != 0)
 			return false;
 	}
 	return true;

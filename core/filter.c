@@ -12,6 +12,8 @@
 #include "bf.h"
 #include "bytes.h"
 
+void		(*bf_poll) (void) = NULL;
+
 /*
  * Word by word, in plain arithmetic that every compiler turns into vector
  * code: no -march is needed.
@@ -49,6 +51,7 @@ bf_popcount(const uint8_t *bytes, size_t len)
 void
 bf_recount(BfFilter *f)
 {
+	bf_may_stop();
 	f->h.nset = f->bits != NULL ?
 		f->h.layout->recount(f->bits, &f->h.shape) : 0;
 }
@@ -172,6 +175,7 @@ bf_unite(BfFilter *into, const BfFilter *from, BfError *err)
 	bool		fits = !into->h.layout->bounded ||
 		into->h.nset + from->h.nset <= into->h.capacity;
 
+	bf_may_stop();
 	if (fits)
 		fits = into->h.layout->unite(into->bits, from->bits, &into->h.shape);
 	if (!fits)
@@ -194,6 +198,7 @@ bf_unite(BfFilter *into, const BfFilter *from, BfError *err)
 void
 bf_intersect(BfFilter *into, const BfFilter *from)
 {
+	bf_may_stop();
 	(void) into->h.layout->intersect(into->bits, from->bits, &into->h.shape);
 	bf_recount(into);
 }

@@ -168,8 +168,37 @@ GROUP BY 1;
 -- line breaks and blanks may be anywhere
 SELECT E' QkYBAgEAPAAAAAAAAAAAAAAAAAAAAAAA\nAAAAAHsUrkfheoQ/AAAAAAAA\r\nAAAAAAAAAAAAAAAAAACW\tS7EC\n'::bloomfilter = bloomfilter();
 SELECT E' \n'::bloomfilter;
+-- of all lengths modulo 3 and 8, both ways as the server's own functions
+CREATE TEMP TABLE texts AS
+SELECT n, f, replace(encode(f::bytea, 'base64'), E'\n', '') AS text
+FROM (SELECT n, bloom_agg(i, n * 50.0) AS f FROM generate_series(1, 8) n, generate_series(1, 400) i WHERE i <= n * 50 GROUP BY n) s;
+SELECT count(*), count(DISTINCT octet_length(f::bytea) % 3), count(DISTINCT length(text) / 4 % 2),
+	bool_and(f::text = text), bool_and(text::bloomfilter = f) FROM texts;
+-- with a blank or a line break at any place, or behind every character
+SELECT bool_and(overlay(text PLACING blank FROM i FOR 0)::bloomfilter = f), count(*)
+FROM texts, unnest(ARRAY[' ', E'\t\n', E'\r\n']) blank, generate_series(1, length(text) + 1) i WHERE n IN (1, 2, 3);
+SELECT bool_and(regexp_replace(text, '(.)', E'\\1\n', 'g')::bloomfilter = f) FROM texts;
+-- with a character at any place that is none of base64's; too few, too many
+CREATE FUNCTION pg_temp.base64_state(text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	f bloomfilter;
+	detail text;
+BEGIN
+	f := $1::bloomfilter;
+	RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RETURN SQLSTATE || ' ' || detail;
+END $$;
+SELECT pg_temp.base64_state(overlay(text PLACING c FROM i FOR 1)), count(*)
+FROM texts, unnest(ARRAY['=', '*', '-', '_', '.', '@', '[', '`', '{', E'\x01', E'\x7f', chr(233)]) c, generate_series(1, length(text)) i
+WHERE n IN (1, 2, 3) AND NOT (c = '=' AND substr(text, i) ~ '^[^=]?=*$') GROUP BY 1;
+SELECT n, tail, pg_temp.base64_state(rtrim(text, '=') || tail)
+FROM texts, unnest(ARRAY['', '=', '==', '===', '====', 'A', 'AA', '=A', '= =', E'=\n', '==A', '== QUJD']) tail
+WHERE n IN (1, 2, 3) ORDER BY octet_length(f::bytea) % 3, tail COLLATE "C";
 -- what one reads
 SELECT ''::bloomfilter;
+SELECT (encode(image, 'base64') || 'AAAA')::bloomfilter IS NULL FROM images WHERE name = 'standard';	-- behind the padding
 SELECT 'hello'::bloomfilter;
 SELECT '1000'::bloomfilter;
 SELECT bloomfilter('1000');

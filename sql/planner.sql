@@ -95,7 +95,7 @@ INSERT INTO planner_cases VALUES
 	('tags', '1000 of 20000', 'bloom_agg(ARRAY[x, 1], 1000) FROM generate_series(1, 1000) x'),
 	('doc', '1000 of 20000', 'bloom_agg(to_jsonb(x), 1000) FROM generate_series(1, 1000) x'),
 	('empty', 'of NULLs', 'bloom_agg(x, 1000) FROM generate_series(1, 1000) x');
-CREATE TABLE planner_filters (col text, what text, filter bloomfilter);
+CREATE TABLE planner_filters (col text, what text, filter bloomfilter) WITH (autovacuum_enabled = false);
 DO $$
 DECLARE
 	c planner_cases;

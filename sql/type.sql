@@ -142,5 +142,7 @@ SELECT p.oid::regprocedure
 FROM pg_depend d JOIN pg_proc p ON p.oid = objid
 WHERE classid = 'pg_proc'::regclass AND refclassid = 'pg_extension'::regclass
 	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'bloomfilter')
-	AND (provolatile <> 'i' OR proparallel <> 's') AND proname NOT IN ('bloom_contsel', 'bloom_maintain');
+	AND (provolatile <> 'i' OR proparallel <> 's') AND proname NOT IN ('bloom_contsel', 'bloom_maintain', 'bloomfilter_handler')
+	-- these read tables
+	AND proname !~ '^bloom_(index|sample)_';
 SELECT bool_and(amvalidate(oid)) FROM pg_opclass WHERE opcname = 'bloomfilter_ops';

@@ -17,15 +17,42 @@ PG_FUNCTION_INFO_V1(bf_sql_expected_fpr);
 PG_FUNCTION_INFO_V1(bf_sql_etag);
 
 /*
+ * Bits of the payload, all layers together; capacity as well, if wanted.
+ */
+static uint64
+total_bits(const BfHeader *h, uint64 *capacity)
+{
+	uint64		nbits = 0;
+	uint64		n = 0;
+
+	for (unsigned i = 0; i < h->nlayers; i++)
+	{
+		BfHeader	layer;
+
+		bf_layer_header(h, i, &layer);
+		n += layer.capacity;
+		nbits += layer.shape.nbits;
+	}
+	if (h->nlayers == 0)
+	{
+		n = h->capacity;
+		nbits = h->shape.nbits;
+	}
+	if (capacity != NULL)
+		*capacity = n;
+	return nbits;
+}
+
+/*
  * What "bits set" is out of: bits, counters, or the slots for fingerprints.
  */
 static double
-units(const BfHeader *h, uint64 nbits)
+units(const BfHeader *h)
 {
 	switch (h->layout->id)
 	{
 		case BF_COUNTING:
-			return (double) nbits / 4;
+			return (double) total_bits(h, NULL) / 4;
 		case BF_CUCKOO:
 			if (h->expansion == 0)
 				return bf_cuckoo_slots(&h->shape);
@@ -43,8 +70,17 @@ units(const BfHeader *h, uint64 nbits)
 				return slots;
 			}
 		default:
-			return (double) nbits;
+			return (double) total_bits(h, NULL);
 	}
+}
+
+/*
+ * The share of them that is set.
+ */
+double
+bf_fill(const BfHeader *h)
+{
+	return h->nset > 0 ? (double) h->nset / units(h) : 0;
 }
 
 Datum
@@ -52,8 +88,8 @@ bf_sql_info(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
 	BfHeader	h;
-	uint64		capacity = 0;
-	uint64		nbits = 0;
+	uint64		capacity;
+	uint64		nbits;
 	Datum		values[14];
 	bool		nulls[14] = {0};
 	int			i = 0;
@@ -69,19 +105,7 @@ bf_sql_info(PG_FUNCTION_ARGS)
 	values[i++] = CStringGetTextDatum(h.not_portable ?
 									  psprintf("%s (not portable)", bf_kind_display(&h)) :
 									  bf_kind_display(&h));
-	for (unsigned j = 0; j < h.nlayers; j++)
-	{
-		BfHeader	layer;
-
-		bf_layer_header(&h, j, &layer);
-		capacity += layer.capacity;
-		nbits += layer.shape.nbits;
-	}
-	if (h.nlayers == 0)
-	{
-		capacity = h.capacity;
-		nbits = h.shape.nbits;
-	}
+	nbits = total_bits(&h, &capacity);
 	nulls[i] = !bf_is_sized(&h);
 	values[i++] = Int64GetDatum((int64) capacity);
 	values[i++] = Float8GetDatum(h.fpr);
@@ -93,8 +117,7 @@ bf_sql_info(PG_FUNCTION_ARGS)
 	values[i++] = Int32GetDatum(h.expansion != 0 ? h.nlayers :
 								bf_is_sized(&h));
 	values[i++] = Int64GetDatum((int64) h.nset);
-	values[i++] = Float8GetDatum(h.nset > 0 ? (double) h.nset /
-								 (double) units(&h, nbits) : 0);
+	values[i++] = Float8GetDatum(bf_fill(&h));
 	values[i++] = Float8GetDatum(bf_cardinality(&h));
 	values[i++] = Float8GetDatum(bf_expected_fpr(&h));
 	values[i++] = Int64GetDatum((int64) (VARHDRSZ + bf_image_size(&h)));

@@ -10,7 +10,6 @@
  */
 #include "type/type.h"
 
-#include "common/base64.h"
 #include "libpq/pqformat.h"
 
 #if PG_VERSION_NUM < 160000
@@ -38,47 +37,17 @@ validate(const BloomFilter *value)
 				 errdetail("%s", err.message)));
 }
 
-/*
- * Most programs break base64 into lines, of which the server's decoder knows
- * nothing.
- */
-static const char *
-without_space(const char *str)
-{
-	static const char space[] = " \t\r\n";
-	char	   *packed;
-	char	   *end;
-
-	if (str[strcspn(str, space)] == '\0')
-		return str;
-	packed = end = palloc(strlen(str) + 1);
-	for (; *str != '\0'; str++)
-		if (strchr(space, *str) == NULL)
-			*end++ = *str;
-	*end = '\0';
-	return packed;
-}
-
 Datum
 bf_sql_in(PG_FUNCTION_ARGS)
 {
 	const char *str = PG_GETARG_CSTRING(0);
-	const char *base64 = without_space(str);
-	Size		len = strlen(base64);
-	Size		size;
-	BloomFilter *result;
+	Size		len = strlen(str);
+	BloomFilter *result = palloc(VARHDRSZ + len / 4 * 3 + 2);
 	BfFilter	f;
 	BfError		err;
-	int			n;
+	int64		n;
 
-	/* the server's own function for this computes in int, and overflows */
-	size = len / 4 * 3 + 3;
-	result = palloc(VARHDRSZ + size);
-#if PG_VERSION_NUM >= 180000
-	n = pg_b64_decode(base64, len, (uint8 *) VARDATA(result), size);
-#else
-	n = pg_b64_decode(base64, len, VARDATA(result), size);
-#endif
+	n = bf_base64_decode(str, len, (uint8 *) VARDATA(result));
 	if (n < 0)
 	{
 		errsave(fcinfo->context,
@@ -107,19 +76,12 @@ Datum
 bf_sql_out(PG_FUNCTION_ARGS)
 {
 	BloomFilter *value = PG_GETARG_BLOOM(0);
-	int			len = VARSIZE_ANY_EXHDR(value);
-	int			size = (len + 2) / 3 * 4;
-	char	   *result = palloc((Size) size + 1);
-	int			n;
+	Size		len = VARSIZE_ANY_EXHDR(value);
+	Size		size = (len + 2) / 3 * 4;
+	char	   *result = palloc(size + 1);
 
-#if PG_VERSION_NUM >= 180000
-	n = pg_b64_encode((const uint8 *) VARDATA_ANY(value), len, result, size);
-#else
-	n = pg_b64_encode(VARDATA_ANY(value), len, result, size);
-#endif
-	if (n < 0)
-		elog(ERROR, "could not encode bloomfilter value");
-	result[n] = '\0';
+	bf_base64_encode((const uint8 *) VARDATA_ANY(value), len, result);
+	result[size] = '\0';
 	PG_RETURN_CSTRING(result);
 }
 

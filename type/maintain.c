@@ -129,14 +129,17 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 		SPI_register_trigger_data(trigdata) != SPI_OK_TD_REGISTER)
 		elog(ERROR, "SPI_connect failed");
 
-	/* the functions and operators are where this function is */
+	/*
+	 * The functions and operators are where this function is, or the
+	 * server's, whatever is first in the search path.
+	 */
 	schema = quote_identifier(get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid)));
 	table = quoted_table(trigger->tgargs[0]);
 	element = element_expression(trigger, trigdata->tg_relation);
 	rows = quote_identifier(trigger->tgnewtable);
 	values[0] = CStringGetTextDatum(trigger->tgargs[1]);
 
-	execute(psprintf("SELECT filter FROM %s WHERE name = $1 FOR UPDATE", table),
+	execute(psprintf("SELECT filter FROM %s WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE", table),
 			1, types, values, SPI_OK_SELECT);
 	if (SPI_processed != 1)
 		ereport(ERROR,
@@ -175,7 +178,7 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 	if (h.expansion != 0)
 		execute(psprintf("UPDATE %1$s f SET filter = %2$s.bloom_add_all(f.filter, m.elements) "
 						 "FROM (SELECT pg_catalog.array_agg(%3$s) AS elements FROM %4$s n %5$s) m "
-						 "WHERE f.name = $1 AND m.elements IS NOT NULL AND $2 IS NOT NULL",
+						 "WHERE f.name OPERATOR(pg_catalog.=) $1 AND m.elements IS NOT NULL AND $2 IS NOT NULL",
 						 table, schema, element, rows,
 						 h.layout->multiset ? "" :
 						 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),
@@ -183,7 +186,7 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 	else
 		execute(psprintf("UPDATE %1$s f SET filter = f.filter OPERATOR(%2$s.|) m.missing "
 						 "FROM (SELECT %2$s.bloom_agg(%3$s, $2) AS missing FROM %4$s n %5$s) m "
-						 "WHERE f.name = $1 AND %2$s.bloom_cardinality(m.missing) > 0",
+						 "WHERE f.name OPERATOR(pg_catalog.=) $1 AND %2$s.bloom_cardinality(m.missing) OPERATOR(pg_catalog.>) 0",
 						 table, schema, element, rows,
 						 h.layout->multiset ? "" :
 						 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),

@@ -70,6 +70,13 @@ extern BloomFilter *bf_build_result(BfBuild *b);
 extern BloomFilter *bf_build_copy(BfBuild *b);
 
 /* ------------------------------------------------------------------------
+ * Base64 (base64.c)
+ * ------------------------------------------------------------------------
+ */
+extern void bf_base64_encode(const uint8 *src, Size len, char *dst);
+extern int64 bf_base64_decode(const char *src, Size len, uint8 *dst);
+
+/* ------------------------------------------------------------------------
  * Scalable filters (scalable.c)
  * ------------------------------------------------------------------------
  */
@@ -168,6 +175,12 @@ bf_element_digest(BfElement *el, const BfHeader *h, Datum value)
 {
 	return el->digest(el, h, value);
 }
+
+/* ------------------------------------------------------------------------
+ * What a filter says about itself (info.c)
+ * ------------------------------------------------------------------------
+ */
+extern double bf_fill(const BfHeader *h);
 
 /* ------------------------------------------------------------------------
  * Parameters (construct.c)

@@ -2708,6 +2708,52 @@ test_random_damage(void **state)
 	assert_true(valid > 1000);
 }
 
+/*
+ * bf_open does not look at the bits: a damaged stash, in a value that was
+ * valid when it was stored, must not lead outside of them.
+ */
+static void
+test_cuckoo_damaged_stash(void **state)
+{
+	const uint64_t bad[] = {
+		UINT64_C(1) << 32 | 0x7FFFFFFE, UINT64_C(1) << 32 | 0xFFFFFFFE,
+		UINT64_MAX, 2, UINT64_C(0xFFFFFFFF) << 32
+	};
+
+	(void) state;
+	for (size_t i = 0; i < lengthof(bad); i++)
+	{
+		BfFilter	f;
+		BfFilter	other;
+		BfFilter	copy;
+		BfError		err;
+
+		make(&f, &bf_layout_cuckoo, 40, 0.01);
+		for (int j = 0; j < 10; j++)
+			must_add(&f, element(1, (uint64_t) j));
+		other = copy_of(&f);
+		bf_store64(f.bits + f.nbytes - STASH, bad[i]);
+
+		copy = copy_of(&f);
+		for (int j = 0; j < 10; j++)
+			assert_true(bf_remove(&copy, element(1, (uint64_t) j)));
+		free(copy.bits);
+
+		/* what cannot be taken over is not passed over in silence */
+		copy = copy_of(&other);
+		assert_int_equal(bf_unite(&copy, &f, &err), BF_FULL);
+		free(copy.bits);
+
+		copy = copy_of(&f);
+		bf_intersect(&copy, &other);
+		for (int j = 0; j < 10; j++)
+			assert_true(bf_test(&copy, element(1, (uint64_t) j)));
+		free(copy.bits);
+		free(f.bits);
+		free(other.bits);
+	}
+}
+
 int
 main(void)
 {
@@ -2726,6 +2772,7 @@ main(void)
 		cmocka_unit_test(test_cuckoo_widths),
 		cmocka_unit_test(test_cuckoo_copies),
 		cmocka_unit_test(test_cuckoo_stash),
+		cmocka_unit_test(test_cuckoo_damaged_stash),
 		cmocka_unit_test(test_cuckoo_combine),
 		cmocka_unit_test(test_cuckoo_capacity),
 		cmocka_unit_test(test_small),

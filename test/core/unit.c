@@ -25,6 +25,7 @@
 
 #include "bf.h"
 #include "bytes.h"
+#include "words.h"
 
 typedef struct GoldenSize
 {
@@ -1989,6 +1990,86 @@ test_random_damage(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------------
+ * The filter of a query
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * The rate at n elements in nwords words: as for blocked filters (blocked.c),
+ * with blocks of 64 bits and k = 4.
+ */
+static double
+words_rate(double nwords, double n)
+{
+	/* Stirling numbers of the second kind, S(4,i), and C(i,l) */
+	static const double stirling[] = {0, 1, 7, 6, 1};
+	static const double binomial[][5] = {{1}, {1, 1}, {1, 2, 1}, {1, 3, 3, 1}, {1, 4, 6, 4, 1}};
+	double		rate = 0;
+
+	for (int l = 0; l <= 4; l++)
+	{
+		double		unset = 1 - (1 - pow(1 - l / 64.0, 4)) / nwords;
+		double		falling = 1;
+		double		c = 0;
+
+		for (int i = 1; i <= 4; i++)
+		{
+			falling *= 64 - i + 1;
+			if (i >= l)
+				c += stirling[i] * falling / pow(64, 4) * binomial[i][l];
+		}
+		rate += (l % 2 ? -c : c) * pow(unset, n);
+	}
+	return rate;
+}
+
+/*
+ * No false negative, also when halved, and the rate of theory.
+ */
+static void
+test_words(void **state)
+{
+	static const struct
+	{
+		int			bits_per_key;
+		double		rate;
+	}			cases[] = {{16, 0.0053}, {8, 0.0335}, {4, 0.1743}};
+	const uint32_t nwords = 1 << 16;
+	const uint32_t nkeys = nwords * 64 / 16;
+	uint64_t   *words = calloc(nwords, sizeof(uint64_t));
+	uint32_t	fresh = 0;
+
+	(void) state;
+	for (uint32_t i = 0; i < nkeys; i++)
+	{
+		fresh += bf_words_add(words, nwords - 1, bf_mix64(i));
+		assert_false(bf_words_add(words, nwords - 1, bf_mix64(i)));
+	}
+	/* as many as were seen for the first time: nearly all */
+	assert_in_range(fresh, nkeys * 0.99, nkeys);
+
+	for (size_t c = 0; c < lengthof(cases); c++)
+	{
+		uint32_t	n = nwords >> c;
+		const int	probes = 2000000;
+		double		rate = words_rate(n, nkeys);
+		double		passed = 0;
+
+		assert_int_equal((uint64_t) n * 64 / nkeys, cases[c].bits_per_key);
+		assert_true(fabs(rate - cases[c].rate) < 0.0001);
+		for (uint32_t i = 0; i < nkeys; i++)
+			assert_true(bf_words_test(words, n - 1, bf_mix64(i)));
+		for (int i = 0; i < probes; i++)
+			passed += bf_words_test(words, n - 1, bf_mix64(nkeys + (uint64_t) i));
+		/* one filter varies by itself: 2% */
+		assert_true(fabs(passed - probes * rate) <
+					3 * sqrt(probes * rate) + 0.02 * probes * rate);
+		bf_words_halve(words, n / 2);
+	}
+	free(words);
+}
+
 int
 main(void)
 {
@@ -2021,6 +2102,7 @@ main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_random_damage),
+		cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests_name("core", tests, NULL, NULL);
