@@ -14,7 +14,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::RealBin/../perl";
+use lib $FindBin::RealBin;
 use LiveFilter;
 use PostgreSQL::Test::Utils;
 use Test::More;

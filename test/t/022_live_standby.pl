@@ -8,7 +8,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::RealBin/../perl";
+use lib $FindBin::RealBin;
 use LiveFilter;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;

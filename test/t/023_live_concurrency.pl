@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::RealBin/../perl";
+use lib $FindBin::RealBin;
 use LiveFilter;
 use PostgreSQL::Test::Utils;
 use POSIX ':sys_wait_h';
