@@ -33,6 +33,7 @@ checkpoint_timeout = 30s
 bgwriter_delay = 10ms
 bgwriter_lru_maxpages = 1000
 maintenance_work_mem = 1MB
+min_parallel_table_scan_size = 0
 restart_after_crash = on
 EOF
 $node->start;

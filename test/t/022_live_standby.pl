@@ -21,6 +21,7 @@ shared_buffers = 4MB
 max_wal_size = 1GB
 wal_consistency_checking = 'all'
 max_standby_streaming_delay = -1
+min_parallel_table_scan_size = 0
 restart_after_crash = off
 EOF
 $primary->start;

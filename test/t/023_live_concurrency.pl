@@ -20,6 +20,7 @@ my $node = new_node('busy', <<'EOF', allows_streaming => 1);
 shared_buffers = 16MB
 max_wal_size = 1GB
 synchronous_commit = off
+min_parallel_table_scan_size = 0
 EOF
 $node->start;
 create_extension($node);
