@@ -117,7 +117,7 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 	RecentBuffers *recent = index->rd_amcache;
 	Buffer	   *buffer;
 
-	if (unlikely(block >= MOST_RECENT))
+	if (unlikely(block >= MOST_RECENT || RelationUsesLocalBuffers(index)))
 		return ReadBuffer(index, block);
 	if (unlikely(recent == NULL || block >= recent->nblocks))
 	{
