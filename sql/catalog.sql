@@ -15,7 +15,7 @@ CREATE TEMP VIEW members AS
 	SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, 0) AS object
 	FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid AND e.extname = 'bloomfilter'
 	WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e';
-SELECT count(*) > 70 AS "members are there" FROM members;
+SELECT count(*) > 80 AS "members are there" FROM members;
 SELECT object FROM members
 WHERE obj_description(objid, classid::regclass::name) IS NULL
 	-- of the type and the view, made with them
@@ -171,8 +171,6 @@ ALTER EXTENSION bloomfilter SET SCHEMA "Bloom's";
 -- ---------------------------------------------------------------------------
 -- Indexes
 -- ---------------------------------------------------------------------------
-SELECT count(*) > 0 AS has_indexes FROM pg_am WHERE amname = 'bloomfilter' \gset
-\if :has_indexes
 CREATE TABLE codes AS SELECT i AS id, 'SP-' || i AS code FROM generate_series(1, 1000) i;
 CREATE INDEX codes_code ON codes USING bloomfilter (code) WITH (capacity = 1000);
 CREATE INDEX codes_both ON codes USING bloomfilter (id, code) WITH (capacity = 1000);
@@ -198,7 +196,6 @@ ALTER TABLE codes ENABLE ROW LEVEL SECURITY;
 SET SESSION AUTHORIZATION regress_bloom_reader;
 SELECT tablename, columnname, indexname, rows, sampled FROM bloom_filters;
 RESET SESSION AUTHORIZATION;
-\endif
 
 \c :db
 DROP DATABASE regress_bloom_catalog;
