@@ -154,6 +154,17 @@ UPDATE pg_attribute SET atttypid = 'bloomfilter'::regtype WHERE attrelid = 'brok
 SELECT tablename, sampled FROM shown;
 DROP TABLE broken;
 
+-- a query that is cancelled is over: 1,600 columns take longer than 20 ms
+SELECT format('CREATE TABLE many (%s)', string_agg('c' || i || ' bloomfilter', ', ')) AS make FROM generate_series(1, 1600) i \gset
+:make;
+SET statement_timeout = '20ms';
+\set VERBOSITY terse
+SELECT count(*) FROM bloom_filters;
+\set VERBOSITY default
+RESET statement_timeout;
+SELECT count(*) FROM bloom_filters WHERE tablename = 'many' AND columnname = 'c7';
+DROP TABLE many;
+
 -- in a transaction, and in a function
 BEGIN;
 SAVEPOINT s;
