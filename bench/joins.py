@@ -5,9 +5,9 @@ of another server.  Both must give the same answer.
     joins.py [suite ...]        suites: join group star latest distinct anti merge fdw
 
 A row of the fact table is 250 bytes wide, one of a dimension 230; a dimension
-has an index from which the filter's keys are read, and a primary key.  The suites of one server
-run at the default work_mem and at 256 MB; the others use the servers behind
-the sockets that REMOTE_PORTS names, as bench/run starts them.
+has a primary key, and an index from which the filter's keys are read.  The
+suites of one server run at the default work_mem and at 256 MB; fdw uses the
+servers behind the sockets that REMOTE_PORTS names, as bench/run starts them.
 """
 import json
 import os

@@ -10,6 +10,10 @@
  * in order.  (A full sort would only add to the cost.)  A sketch counts the
  * distinct ones among them, and one layer for all is made at the end.
  *
+ * Where the server would let workers build a btree, they take a share of the
+ * table here, too.  Each sets bits in a filter of its own, which are united
+ * then: it is reading the table that takes the time.
+ *
  * How large the first layer is to be: as the option capacity says, but not
  * below what ANALYZE has found in the columns; without either, as many keys as
  * the table has rows.  That can be far too many: it is halved then for as long
@@ -19,18 +23,26 @@
  */
 #include "index/index.h"
 
+#include "access/parallel.h"
+#include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
 #include "catalog/pg_statistic.h"
 #include "commands/progress.h"
 #include "commands/tablespace.h"
+#include "executor/instrument.h"
 #include "lib/hyperloglog.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "storage/buffile.h"
+#include "storage/spin.h"
+#include "tcop/tcopprot.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include <math.h>
@@ -45,6 +57,31 @@
 #define SKETCH_BITS		16
 #define SKETCH_MARGIN	1.01
 
+/* What workers and leader share. */
+typedef struct SharedBuild
+{
+	Oid			heap;
+	Oid			index;
+	bool		concurrent;
+	BfHash		hash;
+	BfShape		shape;			/* of the only layer */
+	uint64		capacity;
+	Size		slot;			/* bytes of a worker's bits */
+	pg_atomic_uint32 full;		/* is one layer too little? */
+
+	slock_t		mutex;
+	double		rows;
+	double		nkeys;
+	bool		broken_hot_chain;
+} SharedBuild;
+
+#define KEY_SHARED		UINT64CONST(0xBF00000000000001)
+#define KEY_SCAN		UINT64CONST(0xBF00000000000002)
+#define KEY_BITS		UINT64CONST(0xBF00000000000003)
+#define KEY_QUERY		UINT64CONST(0xBF00000000000004)
+#define KEY_BUFFERS		UINT64CONST(0xBF00000000000005)
+#define KEY_WAL			UINT64CONST(0xBF00000000000006)
+
 typedef struct BuildState
 {
 	Relation	index;
@@ -57,6 +94,7 @@ typedef struct BuildState
 	bool		may_fold;
 	Size		used;			/* bytes of the layers */
 	Size		budget;
+	SharedBuild *shared;		/* NULL: no workers */
 	double		patience;		/* additions until the last layer may be full */
 
 	BfDigest	queue[QUEUE_LENGTH];
@@ -220,10 +258,12 @@ look_at_last_layer(BuildState *state)
 
 	if (state->meta.nlayers == 1)
 		bf_recount(last);
-	if (bf_layer_is_full(&last->h, state->meta.nlayers == 1))
-		start_layer(state);
-	else
+	if (!bf_layer_is_full(&last->h, state->meta.nlayers == 1))
 		be_patient(state);
+	else if (state->shared != NULL)
+		pg_atomic_write_u32(&state->shared->full, 1);
+	else
+		start_layer(state);
 }
 
 static void
@@ -244,6 +284,11 @@ empty_queue(BuildState *state)
 	for (uint32 i = 0; i < state->queued; i++)
 	{
 		BfDigest	digest = state->queue[i];
+
+		/* it will be done again without workers */
+		if (state->shared != NULL &&
+			pg_atomic_read_u32(&state->shared->full) != 0)
+			break;
 
 		if (in_layers(state, digest))
 			continue;
@@ -272,6 +317,198 @@ build_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	state->nkeys++;
 	if (++state->queued == QUEUE_LENGTH)
 		empty_queue(state);
+}
+
+/* ------------------------------------------------------------------------
+ * With workers
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A worker's share, or the leader's.
+ */
+static void
+scan_share(BuildState *state, Relation heap, struct IndexInfo *info,
+		   ParallelTableScanDesc scan, bool progress)
+{
+	SharedBuild *shared = state->shared;
+	double		rows;
+
+	rows = table_index_build_scan(heap, state->index, info, true, progress,
+								  build_callback, state,
+								  table_beginscan_parallel(heap, scan));
+	empty_queue(state);
+	SpinLockAcquire(&shared->mutex);
+	shared->rows += rows;
+	shared->nkeys += state->nkeys;
+	shared->broken_hot_chain |= info->ii_BrokenHotChain;
+	SpinLockRelease(&shared->mutex);
+}
+
+/*
+ * The filter of a worker, whose bits are in shared memory.
+ */
+static void
+open_slot(SharedBuild *shared, uint8 *slots, int worker, BfFilter *f)
+{
+	BfError		err;
+
+	bf_must(bf_header_init(&f->h, &bf_layout_blocked, shared->hash, NULL, 0, 0,
+						   0.5, 0, &err), &err);
+	f->h.shape = shared->shape;
+	f->h.capacity = shared->capacity;
+	f->nbytes = bf_payload_size(&f->h);
+	f->bits = (uint8 *) TYPEALIGN(BF_BLOCK_BYTES, slots) + worker * shared->slot;
+}
+
+void
+bf_parallel_build_main(dsm_segment *seg, shm_toc *toc)
+{
+	SharedBuild *shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	BuildState *state = palloc0(sizeof(BuildState));
+	Relation	heap;
+	struct IndexInfo *info;
+	BufferUsage *buffers = shm_toc_lookup(toc, KEY_BUFFERS, false);
+	WalUsage   *wal = shm_toc_lookup(toc, KEY_WAL, false);
+
+	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
+	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+
+	/* the leader's locks */
+	heap = table_open(shared->heap, shared->concurrent ?
+					  ShareUpdateExclusiveLock : ShareLock);
+	state->index = index_open(shared->index, shared->concurrent ?
+							  RowExclusiveLock : AccessExclusiveLock);
+	state->context = CurrentMemoryContext;
+	state->shared = shared;
+	bf_index_key_init(&state->key, state->index, shared->hash, state->context);
+	state->meta.nlayers = 1;
+	open_slot(shared, shm_toc_lookup(toc, KEY_BITS, false),
+			  ParallelWorkerNumber, &state->layers[0]);
+	memset(state->layers[0].bits, 0, state->layers[0].nbytes);
+	be_patient(state);
+
+	InstrStartParallelQuery();
+	info = BuildIndexInfo(state->index);
+	info->ii_Concurrent = shared->concurrent;
+	scan_share(state, heap, info, shm_toc_lookup(toc, KEY_SCAN, false), false);
+	InstrEndParallelQuery(&buffers[ParallelWorkerNumber],
+						  &wal[ParallelWorkerNumber]);
+
+	index_close(state->index, NoLock);
+	table_close(heap, NoLock);
+}
+
+static void *
+share(ParallelContext *pcxt, uint64 key, Size size)
+{
+	void	   *memory = shm_toc_allocate(pcxt->toc, size);
+
+	shm_toc_insert(pcxt->toc, key, memory);
+	return memory;
+}
+
+/*
+ * Start as many workers as there are.  False if it turned out that one layer
+ * is too little: nothing is in it then.
+ */
+static bool
+scan_with_workers(BuildState *state, Relation heap, struct IndexInfo *info,
+				  int nworkers, double *rows)
+{
+	BfFilter   *f = &state->layers[0];
+	bool		concurrent = info->ii_Concurrent;
+	Snapshot	snapshot = SnapshotAny;
+	Size		scan_size;
+	Size		bits_size = nworkers * f->nbytes + BF_BLOCK_BYTES;
+	Size		query_size = debug_query_string ? strlen(debug_query_string) + 1 : 0;
+	ParallelContext *pcxt;
+	SharedBuild *shared;
+	ParallelTableScanDesc scan;
+	uint8	   *slots;
+	BufferUsage *buffers;
+	WalUsage   *wal;
+	bool		full;
+
+	EnterParallelMode();
+	pcxt = CreateParallelContext("$libdir/bloomfilter",
+								 "bf_parallel_build_main", nworkers);
+	if (concurrent)
+		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	scan_size = table_parallelscan_estimate(heap, snapshot);
+	shm_toc_estimate_chunk(&pcxt->estimator, sizeof(SharedBuild));
+	shm_toc_estimate_chunk(&pcxt->estimator, scan_size);
+	shm_toc_estimate_chunk(&pcxt->estimator, bits_size);
+	shm_toc_estimate_chunk(&pcxt->estimator, nworkers * sizeof(BufferUsage));
+	shm_toc_estimate_chunk(&pcxt->estimator, nworkers * sizeof(WalUsage));
+	shm_toc_estimate_chunk(&pcxt->estimator, query_size);
+	shm_toc_estimate_keys(&pcxt->estimator, 6);
+	InitializeParallelDSM(pcxt);
+	if (pcxt->seg == NULL)
+	{
+		/* no shared memory to be had */
+		if (concurrent)
+			UnregisterSnapshot(snapshot);
+		DestroyParallelContext(pcxt);
+		ExitParallelMode();
+		return false;
+	}
+
+	shared = share(pcxt, KEY_SHARED, sizeof(SharedBuild));
+	memset(shared, 0, sizeof(SharedBuild));
+	shared->heap = RelationGetRelid(heap);
+	shared->index = RelationGetRelid(state->index);
+	shared->concurrent = concurrent;
+	shared->hash = state->key.h.hash;
+	shared->shape = f->h.shape;
+	shared->capacity = f->h.capacity;
+	shared->slot = f->nbytes;
+	pg_atomic_init_u32(&shared->full, 0);
+	SpinLockInit(&shared->mutex);
+	scan = share(pcxt, KEY_SCAN, scan_size);
+	table_parallelscan_initialize(heap, scan, snapshot);
+	slots = share(pcxt, KEY_BITS, bits_size);
+	buffers = share(pcxt, KEY_BUFFERS, nworkers * sizeof(BufferUsage));
+	wal = share(pcxt, KEY_WAL, nworkers * sizeof(WalUsage));
+	if (query_size > 0)
+		memcpy(share(pcxt, KEY_QUERY, query_size), debug_query_string,
+			   query_size);
+
+	LaunchParallelWorkers(pcxt);
+	state->shared = shared;
+	scan_share(state, heap, info, scan, true);
+	WaitForParallelWorkersToFinish(pcxt);
+
+	bf_recount(f);
+	for (int i = 0; i < pcxt->nworkers_launched; i++)
+	{
+		BfFilter	theirs;
+		BfError		err;
+
+		InstrAccumParallelQuery(&buffers[i], &wal[i]);
+		open_slot(shared, slots, i, &theirs);
+		bf_must(bf_unite(f, &theirs, &err), &err);
+	}
+	full = pg_atomic_read_u32(&shared->full) != 0 ||
+		bf_layer_is_full(&f->h, true);
+	*rows = shared->rows;
+	state->nkeys = shared->nkeys;
+	info->ii_BrokenHotChain |= shared->broken_hot_chain;
+	state->shared = NULL;
+
+	if (concurrent)
+		UnregisterSnapshot(snapshot);
+	DestroyParallelContext(pcxt);
+	ExitParallelMode();
+	if (!full)
+		return true;
+
+	memset(f->bits, 0, f->nbytes);
+	f->h.nset = 0;
+	state->nkeys = 0;
+	state->queued = 0;
+	be_patient(state);
+	return false;
 }
 
 /* ------------------------------------------------------------------------
@@ -539,7 +776,8 @@ bf_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	BuildState *state;
 	BfIndexOptions options;
 	unsigned	nlayers;
-	double		rows;
+	int			nworkers = 0;
+	double		rows = 0;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
@@ -558,9 +796,17 @@ bf_ambuild(Relation heap, Relation index, struct IndexInfo *info)
 	bf_index_write_meta(index, &state->meta, MAIN_FORKNUM);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, BF_PHASE_SCAN);
-	rows = table_index_build_scan(heap, index, info, true, true,
-								  build_callback, state, NULL);
-	empty_queue(state);
+	if (state->files == NULL)
+		nworkers = Min(plan_create_index_workers(RelationGetRelid(heap),
+												 RelationGetRelid(index)),
+					   (int) (state->budget / state->used) - 1);
+	if (nworkers <= 0 ||
+		!scan_with_workers(state, heap, info, nworkers, &rows))
+	{
+		rows = table_index_build_scan(heap, index, info, true, true,
+									  build_callback, state, NULL);
+		empty_queue(state);
+	}
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, BF_PHASE_SET);
 	nlayers = state->meta.nlayers;

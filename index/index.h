@@ -22,8 +22,10 @@
 
 #include "access/amapi.h"
 #include "nodes/execnodes.h"
+#include "storage/shm_toc.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
+#include "storage/dsm.h"
 #include "utils/rel.h"
 
 /* ------------------------------------------------------------------------
@@ -168,6 +170,7 @@ extern void bf_index_meta_init(Relation index, BfIndexMeta *meta,
 #define BF_PHASE_SET	3
 #define BF_PHASE_WRITE	4
 
+extern PGDLLEXPORT void bf_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 extern IndexBuildResult *bf_ambuild(Relation heap, Relation index,
 									struct IndexInfo *indexInfo);
 

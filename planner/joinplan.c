@@ -396,7 +396,8 @@ has_own_will(Plan **plan, void *context)
 }
 
 /*
- * May a filter be built of the node's rows?  It is, once, and stays.
+ * May a filter be built of the node's rows (and a Hash's keys)?  It is, once,
+ * and stays.
  */
 static bool
 is_repeatable(Position *at, Plan *plan)
@@ -1069,7 +1070,7 @@ consider_join(Position *at, HashJoin *join)
 	find_keys(join, &p, attnos, &which);
 	p.spec->log2_words = bf_join_log2_words(total_rows);
 	if (p.spec->nkeys == 0 || !fits_memory(p.spec->log2_words) ||
-		!is_repeatable(at, hash->plan.lefttree) ||
+		!is_repeatable(at, &hash->plan) ||
 		plan_is_volatile(&outer, cx))
 		return;
 

@@ -132,6 +132,7 @@ FROM (VALUES
 	('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT f.id FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.b = x OFFSET 0) s'),
 	('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT count(*) FROM (SELECT a, count(*) FROM jf_fact GROUP BY a) f JOIN jf_dim d ON f.a = d.a WHERE d.b % 5 = x OFFSET 0) s'),
 	('SELECT x, (SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a WHERE d.b = x) FROM generate_series(1, 5) x'),
+	('SELECT x, (SELECT count(*) FROM jf_fact f JOIN jf_dim d ON f.a = d.a + x) FROM generate_series(1, 500, 100) x'),
 	('WITH RECURSIVE r AS (SELECT 1 AS a, 1 AS depth UNION SELECT f.b::int, depth + 1 FROM r JOIN jf_fact f ON f.a = r.a WHERE depth < 5) SELECT * FROM r')) v(c);
 -- the outer side does: the filter stays as it is
 SELECT jf_check(c)

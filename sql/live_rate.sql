@@ -14,7 +14,7 @@ CREATE TABLE results (index regclass, n int, layers int, missed bigint, passed b
 CREATE PROCEDURE measure(index regclass, n int) LANGUAGE sql AS $$
 	INSERT INTO results
 	SELECT index, n, b.layers, (SELECT count(*) FROM keys WHERE NOT bloom_index_contains(index, i)),
-		(SELECT count(*) FROM generate_series(1, 200000) x WHERE bloom_index_contains(index, -x)), 200000, b.target_fpr, b.cardinality, b.expected_fpr
+		(SELECT count(*) FROM generate_series(1, 100000) x WHERE bloom_index_contains(index, -x)), 100000, b.target_fpr, b.cardinality, b.expected_fpr
 	FROM bloom_index_info(index) b;
 $$;
 INSERT INTO keys SELECT 1, i FROM generate_series(1, 20000) i;

@@ -286,6 +286,7 @@ foreach my $case (
 	[ 'no extension in the server\'s list', "plain_keys WHERE $filter @> id" ],
 	[ 'enum',                               "other WHERE (SELECT bloom_agg('happy'::mood)) @> feeling" ],
 	[ 'domain',                             "other WHERE (SELECT bloom_agg('label 7'::code)) @> label" ],
+	[ 'cast to text',                       "other WHERE (SELECT bloom_agg('7'::text)) @> tenant::text" ],
 	[ 'ROW',                                "other WHERE (SELECT bloom_agg((7, 47))) @> (tenant, id)" ])
 {
 	my ($what, $from) = @$case;
