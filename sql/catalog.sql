@@ -31,7 +31,7 @@ WHERE p.proname LIKE 'bloom\_%' AND pronargs > 0 AND proargnames IS NULL
 	AND NOT proargtypes::oid[] && ARRAY['internal'::regtype::oid] AND prokind <> 'p'
 ORDER BY 1;
 \d bloom_filters
-\dT+ bloomfilter
+\dT bloomfilter
 \do "Bloom's".*
 
 SELECT to_jsonb(bloom_info(bloom_agg(i, 1000))) - '{fill,cardinality,expected_fpr}'::text[] AS info FROM generate_series(1, 10) i;
