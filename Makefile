@@ -113,12 +113,14 @@ ratecheck: build/rates
 	build/rates
 
 # ---------------------------------------------------------------------------
-# Releases: the last commit as PGXN wants it
+# Releases: a commit as PGXN wants it
 # ---------------------------------------------------------------------------
 DISTVERSION = $(shell sed -n '1,/"version"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+
+COMMIT = HEAD
 
 .PHONY: dist
 dist:
 	@mkdir -p build
 	git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(DISTVERSION)/ \
-		-o $(CURDIR)/build/$(EXTENSION)-$(DISTVERSION).zip HEAD
+		-o $(CURDIR)/build/$(EXTENSION)-$(DISTVERSION).zip $(COMMIT)
