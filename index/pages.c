@@ -78,30 +78,69 @@ bf_index_must_rebuild(Relation index, const char *detail)
 }
 
 /*
- * Pin a page.  Where a page was the last time it is most often still, and the
- * buffer itself says so.
+ * In which buffer each block was the last time, in rd_amcache.  It is most
+ * often there still, and the buffer itself says so.
  */
-#define RECENT_BUFFERS	1024
-
-static inline Buffer
-pin_page(Relation index, BlockNumber block)
+typedef struct RecentBuffers
 {
-	Buffer	   *recent = index->rd_amcache;
+	BlockNumber nblocks;
+	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
+} RecentBuffers;
 
-	if (unlikely(recent == NULL))
-		index->rd_amcache = recent =
-			MemoryContextAllocZero(index->rd_indexcxt,
-								   RECENT_BUFFERS * sizeof(Buffer));
-	recent += block % RECENT_BUFFERS;
+#define RECENT_SIZE(n)		(offsetof(RecentBuffers, buffers) + (n) * sizeof(Buffer))
+#define FEWEST_RECENT		64
+#define MOST_RECENT			65536	/* 512 MB of index in 256 kB */
+
+static pg_noinline void
+extend_recent(Relation index, BlockNumber block)
+{
+	RecentBuffers *recent = index->rd_amcache;
+	BlockNumber have = recent != NULL ? recent->nblocks : 0;
+	BlockNumber want = Min(Max(FEWEST_RECENT, Max(2 * have, block + 1)),
+						   MOST_RECENT);
+
+	if (recent == NULL)
+		recent = MemoryContextAlloc(index->rd_indexcxt, RECENT_SIZE(want));
+	else
+		recent = repalloc(recent, RECENT_SIZE(want));
+	memset(recent->buffers + have, 0, (want - have) * sizeof(Buffer));
+	recent->nblocks = want;
+	index->rd_amcache = recent;
+}
+
+/*
+ * Pin a page, of which the place at offset is wanted.
+ */
+static inline Buffer
+pin_page(Relation index, BlockNumber block, uint32 offset)
+{
+	RecentBuffers *recent = index->rd_amcache;
+	Buffer	   *buffer;
+
+	if (unlikely(block >= MOST_RECENT || RelationUsesLocalBuffers(index)))
+		return ReadBuffer(index, block);
+	if (unlikely(recent == NULL || block >= recent->nblocks))
+	{
+		extend_recent(index, block);
+		recent = index->rd_amcache;
+	}
+	buffer = &recent->buffers[block];
+	if (likely(*buffer != InvalidBuffer))
+	{
+		/* fetched while the buffer's header is */
+		__builtin_prefetch((char *) BufferGetPage(*buffer) + offset);
+		__builtin_prefetch(BufferGetPage(*buffer));
 #if PG_VERSION_NUM >= 160000
-	if (*recent == InvalidBuffer ||
-		!ReadRecentBuffer(index->rd_locator, MAIN_FORKNUM, block, *recent))
+		if (likely(ReadRecentBuffer(index->rd_locator, MAIN_FORKNUM, block,
+									*buffer)))
 #else
-	if (*recent == InvalidBuffer ||
-		!ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block, *recent))
+		if (likely(ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block,
+									*buffer)))
 #endif
-		*recent = ReadBuffer(index, block);
-	return *recent;
+			return *buffer;
+	}
+	*buffer = ReadBuffer(index, block);
+	return *buffer;
 }
 
 /* ------------------------------------------------------------------------
@@ -391,7 +430,7 @@ test_layer(Relation index, const BfIndexLayer *layer, unsigned i,
 		   BfDigest digest)
 {
 	BlockPlace	place = find_block(layer, digest);
-	Buffer		buffer = pin_page(index, place.block);
+	Buffer		buffer = pin_page(index, place.block, place.offset);
 	bool		answer = test_buffer(index, buffer, layer, i, place, digest);
 
 	ReleaseBuffer(buffer);
@@ -404,7 +443,7 @@ test_layer(Relation index, const BfIndexLayer *layer, unsigned i,
 static inline unsigned
 read_layers(Relation index, BfIndexLayer layers[BF_MAX_LAYERS], bool probe)
 {
-	Buffer		buffer = pin_page(index, BF_META_BLOCK);
+	Buffer		buffer = pin_page(index, BF_META_BLOCK, BF_PAGE_DATA);
 	const BfIndexMeta *meta;
 	unsigned	nlayers;
 	bool		mixed;
@@ -746,7 +785,7 @@ bf_index_add(Relation index, BfDigest digest)
 
 	shape.nhashes = layers[last].nhashes;
 	place = find_block(&layers[last], digest);
-	buffer = pin_page(index, place.block);
+	buffer = pin_page(index, place.block, place.offset);
 
 	/*
 	 * Most keys are new, and a look without a lock shows it.  If all bits
