@@ -559,7 +559,7 @@ def stored():
     session, probes = Session(), scaled(10_000)
     session.run("DROP TABLE IF EXISTS filters; CREATE TABLE filters (capacity float8 PRIMARY KEY, f bloomfilter)")
     for name, kind, expression in (("ask", "boolean", "f @> -i"), ("row_of", "boolean", "f IS NULL"),
-                                   ("whole", "boolean", "f::bytea::bloomfilter @> -i")):
+                                   ("whole", "int", "length(f::bytea)")):
         session.run(LOOP.format(name=name, type=kind, expression=expression))
     capacities = [scaled(c) for c in (1e4, 1e5, 1e6, 1e7, 1e8, 4e8)]
     for capacity in capacities:
