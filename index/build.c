@@ -142,7 +142,10 @@ estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
 	double		allvisible;
 	double		n = 1;
 
+	/* what is empty now is no guess at ten pages, as it is to the planner */
 	estimate_rel_size(heap, NULL, &pages, &rows, &allvisible);
+	if (RelationGetNumberOfBlocks(heap) == 0)
+		rows = 0;
 	*known = info->ii_Predicate == NIL;
 	for (int i = 0; *known && i < info->ii_NumIndexKeyAttrs; i++)
 	{
@@ -154,6 +157,29 @@ estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
 		n *= distinct;
 	}
 	return ceil(*known ? fmin(n, fmax(rows, 1)) : rows);
+}
+
+/*
+ * How many keys fit into all layers that there can be?  At the lowest rates
+ * they are few.
+ */
+static double
+most_keys(const BfIndexMeta *meta)
+{
+	double		sum = 0;
+	double		capacity = (double) meta->capacity;
+	BfHeader	h;
+	BfHeader	layer;
+	BfError		err;
+
+	bf_index_header(meta, &h);
+	h.capacity = 1;
+	for (unsigned i = 0; bf_plan_layer(&h, i, NULL, &layer, &err) == BF_OK; i++)
+	{
+		sum += capacity;
+		capacity *= meta->expansion;
+	}
+	return sum;
 }
 
 /* ------------------------------------------------------------------------
@@ -216,7 +242,8 @@ start_files(BuildState *state, Size expected)
 }
 
 /*
- * Another layer in memory, or files.
+ * Another layer in memory, or files.  If there cannot be one the last overfills:
+ * to restore a dump must not fail for that.
  */
 static void
 start_layer(BuildState *state)
@@ -224,7 +251,12 @@ start_layer(BuildState *state)
 	BfHeader	layer;
 	BfError		err;
 
-	bf_must(bf_index_plan_layer(&state->meta, 0, &layer, &err), &err);
+	if (bf_index_plan_layer(&state->meta, 0, &layer, &err) != BF_OK)
+	{
+		bf_index_warn_full(state->index, &err);
+		state->patience = INFINITY;
+		return;
+	}
 	if (state->used + bf_payload_size(&layer) > state->budget)
 		start_files(state, bf_payload_size(&layer));
 	else
@@ -694,7 +726,13 @@ write_files(BuildState *state)
 	/* the last may be the smallest: its rate is the lowest */
 	do
 	{
-		bf_must(bf_index_plan_layer(&state->meta, n, &layer, &err), &err);
+		if (bf_index_plan_layer(&state->meta, n, &layer, &err) != BF_OK)
+		{
+			if (nshares == 0)
+				bf_throw(&err, ERRCODE_INTERNAL_ERROR);
+			bf_index_warn_full(state->index, &err);
+			break;
+		}
 		bf_index_append_layer(&state->meta, &layer);
 		nshares++;
 	} while ((double) layer.capacity * nshares < n);
@@ -726,7 +764,7 @@ prepare(BuildState *state, Relation heap, struct IndexInfo *info)
 	bf_index_meta_init(state->index, &state->meta, &state->key,
 					   options.capacity != 0 ? options.capacity :
 					   BF_DEFAULT_CAPACITY);
-	if (options.capacity != 0 && !known)
+	if (options.capacity != 0 && !known && n <= most_keys(&state->meta))
 		n = 0;
 	bf_must(bf_index_plan_layer(&state->meta, n, &layer, &err), &err);
 	while (bf_payload_size(&layer) > state->budget)
