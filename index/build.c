@@ -88,7 +88,8 @@ typedef struct BuildState
 	BfIndexKey	key;
 	BfIndexMeta meta;			/* its layers are those below */
 	MemoryContext context;
-	double		nkeys;
+	double		nkeys;			/* read so far */
+	double		rows;			/* of the table, about */
 
 	BfFilter	layers[BF_MAX_LAYERS];	/* in memory */
 	bool		may_fold;
@@ -132,10 +133,11 @@ distinct_of_column(Relation heap, AttrNumber attnum, double rows)
 }
 
 /*
- * How many keys are there to be?  *known is set if it is more than a guess.
+ * How many keys are there to be, and rows?  *known is set if it is more than a
+ * guess.
  */
 static double
-estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
+estimate_keys(Relation heap, struct IndexInfo *info, double *nrows, bool *known)
 {
 	BlockNumber pages;
 	double		rows;
@@ -146,6 +148,7 @@ estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
 	estimate_rel_size(heap, NULL, &pages, &rows, &allvisible);
 	if (RelationGetNumberOfBlocks(heap) == 0)
 		rows = 0;
+	*nrows = rows;
 	*known = info->ii_Predicate == NIL;
 	for (int i = 0; *known && i < info->ii_NumIndexKeyAttrs; i++)
 	{
@@ -248,10 +251,18 @@ start_files(BuildState *state, Size expected)
 static void
 start_layer(BuildState *state)
 {
+	double		least = 0;
 	BfHeader	layer;
 	BfError		err;
 
-	if (bf_index_plan_layer(&state->meta, 0, &layer, &err) != BF_OK)
+	/* ANALYZE was wrong: go by the share of the rows that have been read */
+	if (state->may_fold && state->rows > state->nkeys)
+	{
+		for (unsigned i = 0; i < state->meta.nlayers; i++)
+			least += (double) state->meta.layers[i].capacity;
+		least *= 1.1 * (state->rows / state->nkeys - 1);
+	}
+	if (bf_index_plan_layer(&state->meta, least, &layer, &err) != BF_OK)
 	{
 		bf_index_warn_full(state->index, &err);
 		state->patience = INFINITY;
@@ -755,7 +766,7 @@ prepare(BuildState *state, Relation heap, struct IndexInfo *info)
 {
 	BfIndexOptions options;
 	bool		known;
-	double		n = estimate_keys(heap, info, &known);
+	double		n = estimate_keys(heap, info, &state->rows, &known);
 	BfHeader	layer;
 	BfError		err;
 
