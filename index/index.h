@@ -85,6 +85,7 @@ typedef struct BfIndexMeta
 	uint32		unused;
 	BfIndexLayer layers[BF_MAX_LAYERS];
 	char		kind_name[BF_MAX_KIND_NAME];
+	uint64		checksum;		/* of all above */
 } BfIndexMeta;
 
 #define BF_META_NOT_PORTABLE	0x01	/* of the kind */
