@@ -604,6 +604,11 @@ grow(Relation index, unsigned nlayers, bool wait)
 
 /*
  * A page passes on what it has counted.
+ *
+ * While one backend grows the index others may go on, but not for ever: were
+ * that backend held up they would fill a layer until all its bits are set.
+ * Then every key would seem to be there, and nobody would count any more.  So
+ * who finds the layer well over its measure waits for the next one.
  */
 static void
 count_bits(Relation index, unsigned i, uint64 nset)
@@ -613,6 +618,7 @@ count_bits(Relation index, unsigned i, uint64 nset)
 	BfIndexMeta *meta = begin_meta_update(index, &buffer, &xlog);
 	unsigned	nlayers = meta->nlayers;
 	bool		full = false;
+	bool		overfull = false;
 
 	meta->layers[i].nset += nset;
 	if (i == nlayers - 1)
@@ -621,10 +627,15 @@ count_bits(Relation index, unsigned i, uint64 nset)
 
 		bf_index_layer_header(meta, i, &layer);
 		full = bf_layer_is_full(&layer, nlayers == 1);
+
+		/* a small layer is filled in less time than growing takes */
+		layer.nset -= layer.nset / 16;
+		overfull = full && (meta->layers[i].step == 1 ||
+							bf_layer_is_full(&layer, nlayers == 1));
 	}
 	end_meta_update(buffer, xlog);
 	if (full)
-		grow(index, nlayers, false);
+		grow(index, nlayers, overfull);
 }
 
 /* ------------------------------------------------------------------------
@@ -800,8 +811,9 @@ bf_index_add(Relation index, BfDigest digest)
 		counted = set_bits(index, buffer, &layers[last], last, place, digest);
 	ReleaseBuffer(buffer);
 
-	CheckForSerializableConflictIn(index, NULL,
-								   find_block(&layers[0], digest).block);
+	/* what may raise an error comes last, or the count would be lost */
 	if (counted > 0)
 		count_bits(index, last, counted);
+	CheckForSerializableConflictIn(index, NULL,
+								   find_block(&layers[0], digest).block);
 }
