@@ -82,7 +82,7 @@ typedef struct BfIndexMeta
 	uint64		capacity;		/* of the first layer */
 	uint16		nlayers;
 	uint16		kind_name_len;
-	uint32		unused;
+	uint32		crc;			/* of all but the layers' nset */
 	BfIndexLayer layers[BF_MAX_LAYERS];
 	char		kind_name[BF_MAX_KIND_NAME];
 } BfIndexMeta;

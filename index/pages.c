@@ -37,6 +37,7 @@
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_crc32c.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -194,6 +195,26 @@ meta_of_page(Relation index, Page page)
 	return meta;
 }
 
+/*
+ * CRC-32C of the metapage's contents but nset: a wrong number in a layer's
+ * entry would lead to wrong answers.  It is looked at whenever an index is
+ * opened, not by every probe.
+ */
+static uint32
+meta_crc(const BfIndexMeta *meta)
+{
+	BfIndexMeta copy = *meta;
+	pg_crc32c	crc;
+
+	copy.crc = 0;
+	for (unsigned i = 0; i < BF_MAX_LAYERS; i++)
+		copy.layers[i].nset = 0;
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, &copy, sizeof(copy));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
 void
 bf_index_read_meta(Relation index, BfIndexMeta *meta)
 {
@@ -212,7 +233,8 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 		bf_header_init(&h, &bf_layout_blocked, (BfHash) meta->hash, NULL, 0, 0,
 					   meta->fpr, 0, &err) != BF_OK ||
 		bf_header_expand(&h, meta->expansion, &err) != BF_OK ||
-		meta->capacity < 1 || meta->capacity > BF_MAX_CAPACITY)
+		meta->capacity < 1 || meta->capacity > BF_MAX_CAPACITY ||
+		meta->crc != meta_crc(meta))
 		bf_index_corrupted(index, BF_META_BLOCK,
 						   "Its parameters are not those of a bloomfilter index.");
 }
@@ -222,6 +244,7 @@ fill_meta_page(Page page, const BfIndexMeta *meta)
 {
 	PageInit(page, BLCKSZ, 0);
 	memcpy(PageGetContents(page), meta, sizeof(BfIndexMeta));
+	((BfIndexMeta *) PageGetContents(page))->crc = meta_crc(meta);
 	((PageHeader) page)->pd_lower =
 		PageGetContents(page) + sizeof(BfIndexMeta) - (char *) page;
 }
@@ -283,6 +306,7 @@ bf_index_mark_mixed(Relation index)
 	BfIndexMeta *meta = begin_meta_update(index, &buffer, &xlog);
 
 	meta->flags |= BF_META_MIXED;
+	meta->crc = meta_crc(meta);
 	end_meta_update(buffer, xlog);
 }
 
@@ -608,6 +632,7 @@ grow(Relation index, unsigned nlayers, bool wait)
 			now = begin_meta_update(index, &buffer, &xlog);
 			now->layers[nlayers] = meta.layers[nlayers];
 			now->nlayers = nlayers + 1;
+			now->crc = meta_crc(now);
 			end_meta_update(buffer, xlog);
 		}
 		else if (nlayers == 0)
