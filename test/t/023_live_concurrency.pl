@@ -162,7 +162,7 @@ EOF
 # Many at once through the first, small layers: nobody may go on filling a layer
 # that is full while another makes the next
 # ---------------------------------------------------------------------------
-my $tables = $slow ? 3000 : 300;
+my $tables = $slow ? 2000 : 150;
 $node->safe_psql('postgres', <<EOF);
 SELECT format('CREATE TABLE small_%s (code text); CREATE INDEX small_%1\$s_index ON small_%1\$s USING bloomfilter (code) WITH (capacity = 1)', i)
 FROM generate_series(1, $tables) i \\gexec
@@ -191,7 +191,7 @@ while (waitpid($pid, WNOHANG) != $pid)
 	kill('STOP', $backend);
 	usleep(4_000);
 	kill('CONT', $backend);
-	usleep(rand(1_000));
+	usleep(rand(3_000));
 }
 is($?, 0, 'pgbench: small layers');
 my @rates = split /\n/, $node->safe_psql('postgres', <<EOF);
