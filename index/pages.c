@@ -233,10 +233,12 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 		bf_header_init(&h, &bf_layout_blocked, (BfHash) meta->hash, NULL, 0, 0,
 					   meta->fpr, 0, &err) != BF_OK ||
 		bf_header_expand(&h, meta->expansion, &err) != BF_OK ||
-		meta->capacity < 1 || meta->capacity > BF_MAX_CAPACITY ||
-		meta->crc != meta_crc(meta))
+		meta->capacity < 1 || meta->capacity > BF_MAX_CAPACITY)
 		bf_index_corrupted(index, BF_META_BLOCK,
 						   "Its parameters are not those of a bloomfilter index.");
+	if (meta->crc != meta_crc(meta))
+		bf_index_corrupted(index, BF_META_BLOCK,
+						   "Its contents do not match their CRC.");
 }
 
 static void
