@@ -86,8 +86,8 @@ build/fuzz-image build/fuzz-ops: build/fuzz-%: test/fuzz/%.c test/fuzz/fuzz.h $(
 # Comparisons have nothing to tell of a program's steps, and cost half the time.
 build/fuzz-ops: FUZZ_CFLAGS += -O2 -fno-sanitize-coverage=trace-cmp
 
-# type/inout.c as it is, with the server's base64
-build/fuzz-input: test/fuzz/input.c type/inout.c type/type.h $(CORE_SRCS) $(CORE_HEADERS)
+# The type's input and output as they are; the server's base64 to compare with
+build/fuzz-input: test/fuzz/input.c type/inout.c type/base64.c type/type.h $(CORE_SRCS) $(CORE_HEADERS)
 	@mkdir -p build
 	$(FUZZ_CC) $(FUZZ_CFLAGS) -D_GNU_SOURCE $(PG_CPPFLAGS) -o $@ $(filter %.c,$^) \
 		$(foreach lib,libpgcommon.a libpgport.a,$(firstword $(wildcard $(pkglibdir)/$(lib) $(libdir)/$(lib)))) \
@@ -113,12 +113,14 @@ ratecheck: build/rates
 	build/rates
 
 # ---------------------------------------------------------------------------
-# Releases: the last commit as PGXN wants it
+# Releases: a commit as PGXN wants it
 # ---------------------------------------------------------------------------
 DISTVERSION = $(shell sed -n '1,/"version"/s/.*"version": "\(.*\)".*/\1/p' $(srcdir)/META.json)
+
+COMMIT = HEAD
 
 .PHONY: dist
 dist:
 	@mkdir -p build
 	git -C $(srcdir) archive --format=zip --prefix=$(EXTENSION)-$(DISTVERSION)/ \
-		-o $(CURDIR)/build/$(EXTENSION)-$(DISTVERSION).zip HEAD
+		-o $(CURDIR)/build/$(EXTENSION)-$(DISTVERSION).zip $(COMMIT)

@@ -20,14 +20,16 @@ from bench import PREPARE, compare, psql
 RUNS = 5
 WORK_MEM = ["4MB", "256MB"]
 
-FACT = """CREATE TABLE fact AS SELECT i AS id, (random() * 1e6)::int AS a, (random() * 1e6)::int AS b,
-    (random() * 1e6)::int AS c, (random() * 1000)::int AS amount, repeat(md5(i::text), 6) AS note
-    FROM generate_series(1, 5000000) i;
+ROWS, KEYS = 5000000, 1000000       # of the fact table, of a dimension
+
+FACT = """CREATE TABLE fact AS SELECT i AS id, (random() * {keys})::int AS a, (random() * {keys})::int AS b,
+    (random() * {keys})::int AS c, (random() * 1000)::int AS amount, repeat(md5(i::text), 6) AS note
+    FROM generate_series(1, {rows}) i;
 VACUUM ANALYZE fact;"""
 
 # one in a hundred rows for each value of kind, spread over the table
 DIMENSION = """CREATE TABLE {name} AS SELECT i AS id, (i * {factor}::bigint % 100)::int AS kind,
-    md5(i::text) AS name, repeat(md5(i::text), 5) AS address FROM generate_series(1, 1000000) i;
+    md5(i::text) AS name, repeat(md5(i::text), 5) AS address FROM generate_series(1, {keys}) i;
 ALTER TABLE {name} ADD PRIMARY KEY (id);
 CREATE INDEX ON {name} (kind, id);
 VACUUM ANALYZE {name};"""
@@ -203,10 +205,10 @@ def same_answer(query, other):
 def measure_here(suites):
     tables = {table for s in suites for table in HERE[s][0].split()}
     script = []
-    for table, sql in ("fact", FACT), ("urls", URLS), ("staging", STAGING + MERGED):
+    for table, sql in ("fact", FACT.format(rows=ROWS, keys=KEYS)), ("urls", URLS), ("staging", STAGING + MERGED):
         if table in tables:
             script.append(sql)
-    script += [DIMENSION.format(name=name, factor=factor)
+    script += [DIMENSION.format(name=name, factor=factor, keys=KEYS)
                for name, factor in DIMENSIONS.items() if name in tables]
     psql(PREPARE + script)
     for s in suites:

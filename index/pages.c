@@ -586,8 +586,8 @@ make_pages(Relation index, const BfIndexLayer *layer, unsigned i)
 /*
  * It cannot grow any more: it overfills, and says so, once a statement.
  */
-static void
-warn_full(Relation index, const BfError *err)
+void
+bf_index_warn_full(Relation index, const BfError *err)
 {
 	static TimestampTz warned_at = 0;
 
@@ -640,7 +640,7 @@ grow(Relation index, unsigned nlayers, bool wait)
 		else if (nlayers == 0)
 			bf_throw(&err, ERRCODE_INDEX_CORRUPTED);
 		else
-			warn_full(index, &err);
+			bf_index_warn_full(index, &err);
 	}
 	UnlockPage(index, BF_META_BLOCK, ExclusiveLock);
 }

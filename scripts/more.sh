@@ -42,8 +42,10 @@ fetch_source()
 	source_entries "$package" | as_server tee "$WORK/apt/sources.list"
 	as_server apt-get "${apt[@]}" update || return
 	for version in $(versions "$package"); do
-		if (cd "$WORK/apt/src" && as_server apt-get "${apt[@]}" source "$package=$version"); then
-			as_server mv "$WORK"/apt/src/*/ "$WORK/pgsrc"
+		if (cd "$WORK/apt/src" && as_server apt-get "${apt[@]}" source --download-only "$package=$version"); then
+			# the distribution's patches put files where we must not
+			as_server mkdir "$WORK/pgsrc" &&
+				as_server tar -C "$WORK/pgsrc" --strip-components=1 -xf "$WORK"/apt/src/*.orig.tar.*[2z]
 			return
 		fi
 	done
@@ -255,7 +257,7 @@ more_packages()
 	clang=$(sed -n 's/^CLANG = .*clang-\([0-9]*\)$/\1/p' /usr/lib/postgresql/*/lib/pgxs/src/Makefile.global |
 		sort -n | tail -n 1)
 	[ -z "$clang" ] || echo "clang-$clang" "libclang-rt-$clang-dev"
-	echo bison flex dpkg-dev valgrind debootstrap
+	echo bison flex bzip2 xz-utils valgrind debootstrap
 }
 
 # The parts that take minutes or much memory, too
@@ -320,7 +322,7 @@ test_matrix()
 test_valgrind()
 {
 	install_missing make gcc libb2-dev libxxhash-dev perl libipc-run-perl python3 \
-		bison flex dpkg-dev valgrind
+		bison flex bzip2 xz-utils valgrind
 	prepare
 	compile
 	stage source 'Build a server with assertions' count_one get_assert_server

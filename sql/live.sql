@@ -125,6 +125,15 @@ UPDATE copied SET s = 'iota' WHERE s = 'eta';
 SELECT bloom_index_contains_each('copied_s', '{eta,iota}'::text[]), bloom_index_check('copied_s', true);
 DROP TABLE copied;
 
+-- at the lowest rates there cannot be many layers
+CREATE TABLE low (i int) WITH (autovacuum_enabled = off);
+CREATE INDEX low_i ON low USING bloomfilter (i) WITH (capacity = 100, fpr = 0.000007);
+INSERT INTO low SELECT generate_series(1, 1000);
+SELECT layers, expected_fpr > 0.1 AS overfilled, (SELECT count(*) FROM low WHERE NOT bloom_index_contains('low_i', i)) AS missed FROM bloom_index_info('low_i');
+REINDEX INDEX low_i;
+SELECT layers, expected_fpr <= target_fpr AS rate, (SELECT count(*) FROM low WHERE NOT bloom_index_contains('low_i', i)) AS missed FROM bloom_index_info('low_i');
+DROP TABLE low;
+
 -- options
 CREATE INDEX ON t USING bloomfilter (i) WITH (capacity = 0);
 CREATE INDEX ON t USING bloomfilter (i) WITH (capacity = 1.5);

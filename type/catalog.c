@@ -336,8 +336,6 @@ take_sample(FunctionCallInfo fcinfo, SampleFn sample, Sample *s)
 	{
 		MemoryContextSwitchTo(context);
 		err = CopyErrorData();
-		if (err->sqlerrcode == ERRCODE_QUERY_CANCELED)
-			PG_RE_THROW();
 		FlushErrorState();
 	}
 	PG_END_TRY();
@@ -345,6 +343,8 @@ take_sample(FunctionCallInfo fcinfo, SampleFn sample, Sample *s)
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
 
+	if (err != NULL && err->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(err);
 	if (err != NULL)
 	{
 		char	   *name = get_rel_name(PG_GETARG_OID(0));

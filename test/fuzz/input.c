@@ -3,7 +3,7 @@
  * input.c
  *	  Fuzz target: the type's ways in, as SQL calls them.
  *
- * type/inout.c itself, with the server's headers and its base64, and with
+ * type/inout.c and type/base64.c themselves, with the server's headers, and with
  * memory and errors of our own in the server's place.  The first byte chooses
  * text input, receive, or the cast from bytea, and with option 8 the image's
  * counts and checksums are made right first; text is what follows, or, with
@@ -11,7 +11,7 @@
  *
  * What is let in is a filter, in memory of exactly its size; text output,
  * send and the cast to bytea give it back, and what they give is let in again
- * as the same.
+ * as the same.  The server's own base64 says the same of every text.
  *
  *-------------------------------------------------------------------------
  */
@@ -250,6 +250,34 @@ base64(const uint8_t *bytes, size_t len, bool spaces, size_t *size)
 	return result;
 }
 
+/*
+ * The server's decoder knows no white space, and does not mind what comes behind
+ * the padding; but for that, the two agree.
+ */
+static void
+compare_base64(const char *text, size_t len)
+{
+	uint8_t    *ours = malloc(len / 4 * 3 + 2);
+	uint8_t    *servers = malloc(len / 4 * 3 + 3);
+	const char *padding = memchr(text, '=', len);
+	int64		n;
+	int			m;
+
+	REQUIRE(ours != NULL && servers != NULL);
+	n = bf_base64_decode(text, len, ours);
+#if PG_VERSION_NUM >= 180000
+	m = pg_b64_decode(text, (int) len, servers, (int) len / 4 * 3 + 3);
+#else
+	m = pg_b64_decode(text, (int) len, (char *) servers, (int) len / 4 * 3 + 3);
+#endif
+	if (n >= 0 && strcspn(text, " \t\r\n") == strlen(text))
+		REQUIRE(m == n && memcmp(ours, servers, (size_t) n) == 0);
+	if (m >= 0 && (padding == NULL || strspn(padding, "=") == strlen(padding)))
+		REQUIRE(n == m);
+	free(ours);
+	free(servers);
+}
+
 /* The value, by the way in that options name. */
 static BloomFilter *
 let_in(int options, const char *bytes, size_t len)
@@ -278,6 +306,7 @@ let_in(int options, const char *bytes, size_t len)
 		default:
 			memcpy(copy, bytes, len);
 			copy[len] = '\0';
+			compare_base64(copy, strlen(copy));
 			return (BloomFilter *) DatumGetPointer(call(bf_sql_in,
 														CStringGetDatum(copy)));
 	}
@@ -289,6 +318,8 @@ check(const BloomFilter *value)
 	BfFilter	f;
 	BfError		err;
 	char	   *text;
+	char	   *servers;
+	size_t		len;
 	bytea	   *sent;
 	BloomFilter *again;
 	BfDigest	digest = {UINT64_C(0x0123456789ABCDEF), UINT64_C(0xFEDCBA9876543210)};
@@ -301,6 +332,9 @@ check(const BloomFilter *value)
 	REQUIRE(VARSIZE(sent) == VARSIZE(value) &&
 			memcmp(sent, value, VARSIZE(value)) == 0);
 	text = DatumGetCString(call(bf_sql_out, PointerGetDatum(value)));
+	servers = base64((const uint8_t *) VARDATA(sent), VARSIZE(sent) - VARHDRSZ, false, &len);
+	REQUIRE(strcmp(text, servers) == 0);
+	free(servers);
 	again = let_in(TEXT, text, strlen(text));
 	REQUIRE(VARSIZE(again) == VARSIZE(value) &&
 			memcmp(again, value, VARSIZE(value)) == 0);

@@ -296,6 +296,7 @@ class Queries:
         self.aliases = itertools.count(1)
         self.ctes = []
         self.parameter = None       # the SQL of an int that is known late
+        self.outer_int = None       # that of an outer query's, where we are
         self.volatile = True
 
     def chance(self, p):
@@ -340,6 +341,8 @@ class Queries:
             y = y if one else key.format(c=y)
         if a.family.name == "text" and CASELESS in self.schema.families and self.chance(0.2):
             y += " COLLATE caseless"
+        if a.family is INT and self.outer_int and self.chance(0.25):
+            y = f"{y} + {self.outer_int} % 3"
         if self.chance(0.3):
             x, y = y, x
         return f"{x} = {y}"
@@ -470,11 +473,14 @@ class Queries:
 
     def select(self, depth, outer=(), families=None, cap=False):
         """A query, whose output columns are c1, c2 ...: its SQL, and its columns"""
+        before = self.outer_int
+        numbers = [c.expr for c in outer if c.family is INT]
+        self.outer_int = self.rng.choice(numbers) if numbers else before
+        found = None
         for _ in range(5):
-            found = self.try_select(depth, outer, families, cap)
-            if found is not None:
-                return found
-        return None, None
+            found = found or self.try_select(depth, outer, families, cap)
+        self.outer_int = before
+        return found or (None, None)
 
     def try_select(self, depth, outer, families, cap):
         source, cols, where = self.join(depth, outer, cap)
@@ -602,6 +608,7 @@ class Queries:
     def query(self):
         """A whole query: its SQL, and its columns c1, c2 ..."""
         self.ctes = []
+        self.outer_int = None
         head = []
         if self.chance(0.08):
             found = self.recursive()
@@ -668,7 +675,11 @@ class Queries:
         if self.chance(0.5) and any(c.family is INT for c in x):
             number = self.rng.choice([c for c in x if c.family is INT])
             probe = [f"{number.expr} % 3 <> {second_cols[0].expr} % 3"]
-        conditions = [f"{k.expr} = {l.expr}"] + \
+        key = f"{k.expr} = {l.expr}"
+        if k.family is INT and self.chance(0.4):
+            key = f"{k.expr} = {l.expr} + {outer_cols[0].expr} % 7"
+            build = []
+        conditions = [key] + \
             [Opt(c, other="true") for c in build + probe + [self.restriction(y)]]
         output = self.rng.choice((f"SELECT {k.expr} AS k", "SELECT count(*) AS k"))
         family = INT if "count" in output else k.family

@@ -558,6 +558,9 @@ WRONG_ONCE = [
      """SELECT i.v, s.n FROM inside i CROSS JOIN LATERAL (
             SELECT count(*) AS n FROM (SELECT k FROM probed p WHERE p.c + 1 = i.v GROUP BY k) p
             JOIN built b USING (k)) s ORDER BY 1"""),
+    ("a join's key has a parameter in it", NO_LOOPS,
+     """SELECT o.v, (SELECT count(*) FROM probed p JOIN (SELECT * FROM built WHERE k < 4) b
+                     ON p.k = b.k + o.v * 10 OFFSET 0) FROM outside o"""),
     ("nextval in a scan's target list runs for every row", NO_LOOPS,
      """SELECT count(*) FROM (SELECT nextval('ticks'), k FROM probed OFFSET 0) p
         JOIN built b USING (k) WHERE b.a = 3"""),
