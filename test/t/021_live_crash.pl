@@ -340,7 +340,8 @@ EOF
 	# what comes next drives the pages out of shared_buffers, into the file
 	$node->safe_psql('postgres', <<'EOF');
 INSERT INTO torn SELECT 'new-' || i FROM generate_series(1, 60000) i;
-CREATE UNLOGGED TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 10000);
+CREATE UNLOGGED TABLE filler (x text);
+INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 10000);
 DROP TABLE filler;
 EOF
 	kill_all($node);
