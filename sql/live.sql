@@ -39,6 +39,7 @@ BEGIN
 		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
 	END LOOP;
 END $$;
+SELECT pg_stat_force_next_flush();
 VACUUM ANALYZE codes;
 SELECT round(stale_share::numeric, 1) FROM bloom_index_info('codes_id');
 SELECT count(*) FROM generate_series(501, 1000) i WHERE NOT bloom_index_contains('codes_id', i);
