@@ -162,7 +162,7 @@ EOF
 # Many at once through the first, small layers: nobody may go on filling a layer
 # that is full while another makes the next
 # ---------------------------------------------------------------------------
-my $tables = $slow ? 2000 : 150;
+my $tables = $slow ? 2000 : 100;
 $node->safe_psql('postgres', <<EOF);
 SELECT format('CREATE TABLE small_%s (code text); CREATE INDEX small_%1\$s_index ON small_%1\$s USING bloomfilter (code) WITH (capacity = 1)', i)
 FROM generate_series(1, $tables) i \\gexec
