@@ -82,9 +82,10 @@ typedef struct BfIndexMeta
 	uint64		capacity;		/* of the first layer */
 	uint16		nlayers;
 	uint16		kind_name_len;
-	uint32		crc;			/* of all but the layers' nset */
+	uint32		unused;
 	BfIndexLayer layers[BF_MAX_LAYERS];
 	char		kind_name[BF_MAX_KIND_NAME];
+	uint64		checksum;		/* of all above */
 } BfIndexMeta;
 
 #define BF_META_NOT_PORTABLE	0x01	/* of the kind */

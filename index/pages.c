@@ -36,8 +36,6 @@
 #include "access/xact.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "port/pg_crc32c.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -86,16 +84,8 @@ bf_index_must_rebuild(Relation index, const char *detail)
 typedef struct RecentBuffers
 {
 	BlockNumber nblocks;
-	uint32		uses;			/* since the last whole look-up */
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } RecentBuffers;
-
-/*
- * A page that is found by its buffer does not count as used, neither for the
- * buffer manager, which would evict it, nor in pg_statio.  So every now and
- * then it is looked up.  The number is odd: metapage and pages take turns.
- */
-#define RECENT_USES			31
 
 #define RECENT_SIZE(n)		(offsetof(RecentBuffers, buffers) + (n) * sizeof(Buffer))
 #define FEWEST_RECENT		64
@@ -113,8 +103,6 @@ extend_recent(Relation index, BlockNumber block)
 		recent = MemoryContextAlloc(index->rd_indexcxt, RECENT_SIZE(want));
 	else
 		recent = repalloc(recent, RECENT_SIZE(want));
-	if (have == 0)
-		recent->uses = 0;
 	memset(recent->buffers + have, 0, (want - have) * sizeof(Buffer));
 	recent->nblocks = want;
 	index->rd_amcache = recent;
@@ -137,7 +125,7 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		recent = index->rd_amcache;
 	}
 	buffer = &recent->buffers[block];
-	if (likely(*buffer != InvalidBuffer && ++recent->uses < RECENT_USES))
+	if (likely(*buffer != InvalidBuffer))
 	{
 		/* fetched while the buffer's header is */
 		__builtin_prefetch((char *) BufferGetPage(*buffer) + offset);
@@ -149,13 +137,8 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		if (likely(ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block,
 									*buffer)))
 #endif
-		{
-			pgstat_count_buffer_read(index);
-			pgstat_count_buffer_hit(index);
 			return *buffer;
-		}
 	}
-	recent->uses = 0;
 	*buffer = ReadBuffer(index, block);
 	return *buffer;
 }
@@ -195,26 +178,16 @@ meta_of_page(Relation index, Page page)
 	return meta;
 }
 
-/*
- * CRC-32C of the metapage's contents but nset: a wrong number in a layer's
- * entry would lead to wrong answers.  It is looked at whenever an index is
- * opened, not by every probe.
- */
-static uint32
-meta_crc(const BfIndexMeta *meta)
+static uint64
+checksum_of_meta(const BfIndexMeta *meta)
 {
-	BfIndexMeta copy = *meta;
-	pg_crc32c	crc;
-
-	copy.crc = 0;
-	for (unsigned i = 0; i < BF_MAX_LAYERS; i++)
-		copy.layers[i].nset = 0;
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, &copy, sizeof(copy));
-	FIN_CRC32C(crc);
-	return crc;
+	return bf_checksum(meta, offsetof(BfIndexMeta, checksum));
 }
 
+/*
+ * The whole metapage, and a look at all of it: a flipped bit in a size would
+ * make a "no" of everything.  Probes do this once a transaction.
+ */
 void
 bf_index_read_meta(Relation index, BfIndexMeta *meta)
 {
@@ -226,6 +199,9 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 	*meta = *meta_of_page(index, BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
 
+	if (meta->checksum != checksum_of_meta(meta))
+		bf_index_corrupted(index, BF_META_BLOCK,
+						   "The metapage's checksum is wrong.");
 	if (meta->kind_name_len > BF_MAX_KIND_NAME ||
 		!bf_kind_is_valid(meta->kind, meta->kind_name, meta->kind_name_len) ||
 		(meta->hash != BF_HASH_XXH3 && meta->hash != BF_HASH_BLAKE2B) ||
@@ -236,17 +212,16 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 		meta->capacity < 1 || meta->capacity > BF_MAX_CAPACITY)
 		bf_index_corrupted(index, BF_META_BLOCK,
 						   "Its parameters are not those of a bloomfilter index.");
-	if (meta->crc != meta_crc(meta))
-		bf_index_corrupted(index, BF_META_BLOCK,
-						   "Its contents do not match their CRC.");
 }
 
 static void
 fill_meta_page(Page page, const BfIndexMeta *meta)
 {
+	BfIndexMeta *contents = (BfIndexMeta *) PageGetContents(page);
+
 	PageInit(page, BLCKSZ, 0);
-	memcpy(PageGetContents(page), meta, sizeof(BfIndexMeta));
-	((BfIndexMeta *) PageGetContents(page))->crc = meta_crc(meta);
+	*contents = *meta;
+	contents->checksum = checksum_of_meta(contents);
 	((PageHeader) page)->pd_lower =
 		PageGetContents(page) + sizeof(BfIndexMeta) - (char *) page;
 }
@@ -291,8 +266,9 @@ begin_meta_update(Relation index, Buffer *buffer, GenericXLogState **xlog)
 }
 
 static void
-end_meta_update(Buffer buffer, GenericXLogState *xlog)
+end_meta_update(BfIndexMeta *meta, Buffer buffer, GenericXLogState *xlog)
 {
+	meta->checksum = checksum_of_meta(meta);
 	GenericXLogFinish(xlog);
 	UnlockReleaseBuffer(buffer);
 }
@@ -308,8 +284,7 @@ bf_index_mark_mixed(Relation index)
 	BfIndexMeta *meta = begin_meta_update(index, &buffer, &xlog);
 
 	meta->flags |= BF_META_MIXED;
-	meta->crc = meta_crc(meta);
-	end_meta_update(buffer, xlog);
+	end_meta_update(meta, buffer, xlog);
 }
 
 /*
@@ -603,18 +578,14 @@ bf_index_warn_full(Relation index, const BfError *err)
 
 /*
  * Add a layer behind the nlayers that there are.  If another backend is at it
- * already there is nothing left to do, unless somebody must wait for it.
+ * already we wait for it, so that a full layer is not filled any more.
  */
 static void
-grow(Relation index, unsigned nlayers, bool wait)
+grow(Relation index, unsigned nlayers)
 {
 	BfIndexMeta meta;
 
-	if (wait)
-		LockPage(index, BF_META_BLOCK, ExclusiveLock);
-	else if (!ConditionalLockPage(index, BF_META_BLOCK, ExclusiveLock))
-		return;
-
+	LockPage(index, BF_META_BLOCK, ExclusiveLock);
 	bf_index_read_meta(index, &meta);
 	if (meta.nlayers == nlayers)
 	{
@@ -634,8 +605,7 @@ grow(Relation index, unsigned nlayers, bool wait)
 			now = begin_meta_update(index, &buffer, &xlog);
 			now->layers[nlayers] = meta.layers[nlayers];
 			now->nlayers = nlayers + 1;
-			now->crc = meta_crc(now);
-			end_meta_update(buffer, xlog);
+			end_meta_update(now, buffer, xlog);
 		}
 		else if (nlayers == 0)
 			bf_throw(&err, ERRCODE_INDEX_CORRUPTED);
@@ -647,11 +617,6 @@ grow(Relation index, unsigned nlayers, bool wait)
 
 /*
  * A page passes on what it has counted.
- *
- * While one backend grows the index others may go on, but not for ever: were
- * that backend held up they would fill a layer until all its bits are set.
- * Then every key would seem to be there, and nobody would count any more.  So
- * who finds the layer well over its measure waits for the next one.
  */
 static void
 count_bits(Relation index, unsigned i, uint64 nset)
@@ -661,7 +626,6 @@ count_bits(Relation index, unsigned i, uint64 nset)
 	BfIndexMeta *meta = begin_meta_update(index, &buffer, &xlog);
 	unsigned	nlayers = meta->nlayers;
 	bool		full = false;
-	bool		overfull = false;
 
 	meta->layers[i].nset += nset;
 	if (i == nlayers - 1)
@@ -670,15 +634,10 @@ count_bits(Relation index, unsigned i, uint64 nset)
 
 		bf_index_layer_header(meta, i, &layer);
 		full = bf_layer_is_full(&layer, nlayers == 1);
-
-		/* a small layer is filled in less time than growing takes */
-		layer.nset -= layer.nset / 16;
-		overfull = full && (meta->layers[i].step == 1 ||
-							bf_layer_is_full(&layer, nlayers == 1));
 	}
-	end_meta_update(buffer, xlog);
+	end_meta_update(meta, buffer, xlog);
 	if (full)
-		grow(index, nlayers, overfull);
+		grow(index, nlayers);
 }
 
 /* ------------------------------------------------------------------------
@@ -832,7 +791,7 @@ bf_index_add(Relation index, BfDigest digest)
 
 	while (nlayers == 0)
 	{
-		grow(index, 0, true);
+		grow(index, 0);
 		nlayers = read_layers(index, layers, false);
 	}
 	last = nlayers - 1;
@@ -854,9 +813,8 @@ bf_index_add(Relation index, BfDigest digest)
 		counted = set_bits(index, buffer, &layers[last], last, place, digest);
 	ReleaseBuffer(buffer);
 
-	/* what may raise an error comes last, or the count would be lost */
-	if (counted > 0)
-		count_bits(index, last, counted);
 	CheckForSerializableConflictIn(index, NULL,
 								   find_block(&layers[0], digest).block);
+	if (counted > 0)
+		count_bits(index, last, counted);
 }
