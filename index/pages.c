@@ -813,8 +813,9 @@ bf_index_add(Relation index, BfDigest digest)
 		counted = set_bits(index, buffer, &layers[last], last, place, digest);
 	ReleaseBuffer(buffer);
 
-	CheckForSerializableConflictIn(index, NULL,
-								   find_block(&layers[0], digest).block);
+	/* what may raise an error comes last, or the count would be lost */
 	if (counted > 0)
 		count_bits(index, last, counted);
+	CheckForSerializableConflictIn(index, NULL,
+								   find_block(&layers[0], digest).block);
 }
