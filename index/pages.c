@@ -36,6 +36,7 @@
 #include "access/xact.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -84,8 +85,16 @@ bf_index_must_rebuild(Relation index, const char *detail)
 typedef struct RecentBuffers
 {
 	BlockNumber nblocks;
+	uint32		uses;			/* since the last whole look-up */
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } RecentBuffers;
+
+/*
+ * A page that is found by its buffer does not count as used, neither for the
+ * buffer manager, which would evict it, nor in pg_statio.  So every now and
+ * then it is looked up.  The number is odd: metapage and pages take turns.
+ */
+#define RECENT_USES			31
 
 #define RECENT_SIZE(n)		(offsetof(RecentBuffers, buffers) + (n) * sizeof(Buffer))
 #define FEWEST_RECENT		64
@@ -103,6 +112,8 @@ extend_recent(Relation index, BlockNumber block)
 		recent = MemoryContextAlloc(index->rd_indexcxt, RECENT_SIZE(want));
 	else
 		recent = repalloc(recent, RECENT_SIZE(want));
+	if (have == 0)
+		recent->uses = 0;
 	memset(recent->buffers + have, 0, (want - have) * sizeof(Buffer));
 	recent->nblocks = want;
 	index->rd_amcache = recent;
@@ -125,7 +136,7 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		recent = index->rd_amcache;
 	}
 	buffer = &recent->buffers[block];
-	if (likely(*buffer != InvalidBuffer))
+	if (likely(*buffer != InvalidBuffer && ++recent->uses < RECENT_USES))
 	{
 		/* fetched while the buffer's header is */
 		__builtin_prefetch((char *) BufferGetPage(*buffer) + offset);
@@ -137,8 +148,13 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		if (likely(ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block,
 									*buffer)))
 #endif
+		{
+			pgstat_count_buffer_read(index);
+			pgstat_count_buffer_hit(index);
 			return *buffer;
+		}
 	}
+	recent->uses = 0;
 	*buffer = ReadBuffer(index, block);
 	return *buffer;
 }
@@ -813,8 +829,9 @@ bf_index_add(Relation index, BfDigest digest)
 		counted = set_bits(index, buffer, &layers[last], last, place, digest);
 	ReleaseBuffer(buffer);
 
-	CheckForSerializableConflictIn(index, NULL,
-								   find_block(&layers[0], digest).block);
+	/* what may raise an error comes last, or the count would be lost */
 	if (counted > 0)
 		count_bits(index, last, counted);
+	CheckForSerializableConflictIn(index, NULL,
+								   find_block(&layers[0], digest).block);
 }
