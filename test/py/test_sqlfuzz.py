@@ -55,6 +55,14 @@ SETUP = """
         SELECT i, i::text AS t, i * 0.5 AS n, i::bigint AS b, md5(i::text)::uuid AS u
         FROM generate_series(1, 3000) i;
     ANALYZE element;
+    CREATE INDEX live_i ON element USING bloomfilter (i);
+    CREATE INDEX live_t ON element USING bloomfilter (t);
+    CREATE INDEX live_two ON element USING bloomfilter (b, u);
+    CREATE TABLE parts (i integer, t text) PARTITION BY LIST (i);
+    CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+    CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2, 7);
+    INSERT INTO parts VALUES (1, 'a'), (2, ''), (7, NULL);
+    CREATE INDEX live_parts ON parts USING bloomfilter (i);
 """
 
 # ---------------------------------------------------------------------------
@@ -67,7 +75,8 @@ VALUES = {
     "bigint": ["0::int8", "9223372036854775807", "(-9223372036854775808)", "4294967296",
                "1::int8"],
     "oid": ["0::oid", "4294967295::oid", "'pg_class'::regclass::oid"],
-    "regclass": ["'one'::regclass", "'pg_class'::regclass", "0::oid::regclass",
+    "regclass": ["'live_i'::regclass", "'live_t'::regclass", "'live_two'::regclass",
+                 "'live_parts'::regclass", "'one'::regclass", "'pg_class'::regclass", "0::oid::regclass",
                  "4294967295::oid::regclass", "'one_pkey'::regclass", "'element'::regclass",
                  "(SELECT max(oid) FROM pg_class WHERE relkind = 'i')::regclass"],
     "regtype": ["'integer'::regtype", "0::oid::regtype"],
