@@ -491,6 +491,8 @@ class Run:
         last = number + count
         failed = 0
         while number < last:
+            if self.counts["queries"] and self.counts["queries"] % 3000 == 0:
+                print(f"        {self.counts['queries']} queries, {failed} differ", flush=True)
             rng = random.Random(f"{seed}:{number // PER_SCHEMA}")
             self.set_up(rng)
             cases = Cases(rng, self.schema, self.session.version)
