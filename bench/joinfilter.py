@@ -54,7 +54,7 @@ LEVEL_TABLES = {
 }
 
 # joins that are worth a filter: name, work_mem, SQL, least ratio
-SELECTIVE = """SELECT count(*), sum(f.amount), max(f.note), max(f.id), max(a.name), max(a.description)
+SELECTIVE = """SELECT count(*), sum(f.amount), max(f.note), sum(f.b), sum(f.c), max(a.name), max(a.description)
         FROM fact f JOIN dim_a a ON f.a = a.id WHERE a.class < 6"""
 THREE = """SELECT count(*), sum(f.amount), max(f.note), max(a.name), max(b.name), max(c.name)
         FROM fact f JOIN dim_a a ON f.a = a.id JOIN dim_b b ON f.b = b.id JOIN dim_c c ON f.c = c.id
