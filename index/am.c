@@ -33,7 +33,7 @@ static relopt_enum_elt_def hash_values[] =
 {
 	{"xxh3", BF_HASH_XXH3},
 	{"blake2b", BF_HASH_BLAKE2B},
-	{NULL}
+	{NULL, 0}
 };
 
 static relopt_kind

@@ -23,6 +23,7 @@ CLUSTER t USING t_btree;
 DROP INDEX t_btree;
 SELECT * FROM missing;
 DELETE FROM t WHERE i <= 1000;
+SELECT pg_stat_force_next_flush();
 VACUUM t;
 VACUUM (PARALLEL 2, INDEX_CLEANUP on) t;
 ANALYZE t;
@@ -144,7 +145,9 @@ BEGIN
 	END IF;
 	RETURN s;
 END $$;
+\set SHOW_CONTEXT never
 CREATE INDEX CONCURRENTLY t_fail ON t USING bloomfilter (may_fail(s));
+\set SHOW_CONTEXT errors
 SELECT bloom_index_contains('t_fail', 's1500');
 SELECT bloom_index_info('t_fail');
 CREATE OR REPLACE FUNCTION may_fail(s text) RETURNS text IMMUTABLE LANGUAGE sql RETURN s;
@@ -306,6 +309,8 @@ SELECT idx_scan > 2 AS counted, idx_tup_read FROM pg_stat_user_indexes WHERE ind
 
 -- every object is in the extension and described
 SELECT count(*) FILTER (WHERE obj_description(objid, classid::regclass::name) IS NULL) AS undescribed
-FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'bloomfilter') AND deptype = 'e';
+FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'bloomfilter') AND deptype = 'e'
+	-- 18 counts types of rows and arrays
+	AND NOT (classid = 'pg_type'::regclass AND objid <> 'bloomfilter'::regtype);
 DROP TABLE t;
 DROP TABLESPACE regress_bloom;

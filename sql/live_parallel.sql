@@ -26,7 +26,7 @@ BEGIN
 END $$;
 SELECT * FROM same('(i) WITH (capacity = 50000)');
 SELECT * FROM same('(s) WITH (capacity = 50000, hash = blake2b)');
-SELECT * FROM same('(i, s)');
+SELECT * FROM same('(i, s) WITH (capacity = 50000)');
 -- the first layer turns out to be too small: workers are sent home
 SELECT * FROM same('(i) WITH (capacity = 1000)');
 SELECT * FROM same('(i) WITH (capacity = 30000)');

@@ -135,8 +135,8 @@ WHERE refclassid = 'pg_extension'::regclass
 	AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'bloomfilter')
 	AND deptype = 'e'
 	AND obj_description(objid, classid::regclass::name) IS NULL
-	-- implicit: array type
-	AND NOT (classid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type t WHERE t.typarray = d.objid))
+	-- implicit: types of arrays and of a view's rows
+	AND NOT (classid = 'pg_type'::regclass AND objid <> 'bloomfilter'::regtype)
 GROUP BY 1;
 SELECT p.oid::regprocedure
 FROM pg_depend d JOIN pg_proc p ON p.oid = objid

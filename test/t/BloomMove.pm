@@ -8,7 +8,8 @@ use Exporter 'import';
 our @EXPORT_OK = qw(set_up fingerprint answers);
 
 # Filters in a table, a view and a materialized view that use the aggregates, a
-# table whose filters are compressed, and a trigger that keeps one up to date.
+# table whose filters are compressed, a trigger that keeps one up to date, and a
+# live filter.
 sub set_up
 {
 	my ($node, $db) = @_;
@@ -44,9 +45,10 @@ CREATE MATERIALIZED VIEW by_first AS SELECT substr(code, 4, 1) AS first,
 	bloom_agg(code, bloomfilter(2000, layout => 'cuckoo')) AS filter FROM keys GROUP BY 1;
 CREATE MATERIALIZED VIEW everything AS SELECT bloom_union_agg(filter) AS filter,
 	bloom_intersect_agg(filter) AS common FROM filters WHERE name LIKE 'blocked xxh3 0';
-CREATE TRIGGER keys_live AFTER INSERT ON keys REFERENCING NEW TABLE AS new_rows
+CREATE TRIGGER keys_maintain AFTER INSERT ON keys REFERENCING NEW TABLE AS new_rows
 	FOR EACH STATEMENT EXECUTE FUNCTION bloom_maintain('filters', 'live', 'code');
 CREATE INDEX ON filters USING hash (filter);
+CREATE INDEX keys_live ON keys USING bloomfilter (code);
 EOS
 	return;
 }
@@ -84,6 +86,8 @@ WHERE (SELECT filter FROM filters WHERE name = 'integers') @> i UNION ALL
 SELECT 'enum', '', (filter @> 'sad'::mood)::int + 2 * (filter @> 'ok'::mood)::int, ''
 FROM filters WHERE name = 'enum' UNION ALL
 SELECT 'hashed', '', (filter @> '{"a": 1}'::jsonb)::int, '' FROM filters WHERE name = 'hashed' UNION ALL
+SELECT 'index', bloom_index_check('keys_live', true)::text, count(*), '' FROM generate_series(1, 3000) i
+WHERE bloom_index_contains('keys_live', 'SP-' || i) UNION ALL
 SELECT 'pairs', '', count(*), '' FROM keys WHERE (SELECT filter FROM filters WHERE name = 'pairs') @> ROW(i, code)
 ORDER BY 1
 EOS
