@@ -3,7 +3,6 @@
 in one run, and tells the kind of machine and no more."""
 import json
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -41,7 +40,6 @@ def results():
     checks.equal(list(data), ["machine", "date", "load"] + SUITES, "suites")
     checks.equal(sorted(data["machine"]), ["cores", "cpu", "memory_gb", "numpy", "postgresql", "python", "redis", "system"],
                  "what it says of the machine")
-    checks.check(socket.gethostname() not in json.dumps(data["machine"]), "not its name")
     for suite in SUITES:
         negative = [row for row in data[suite] for value in row.values() if isinstance(value, (int, float)) and value < 0]
         checks.check(data[suite] and not negative, f"{suite}: {len(data[suite])} rows, none negative")
