@@ -187,7 +187,9 @@ carry_servers()
 		for version in "$from"/usr/lib/postgresql/*; do
 			[ -f "$version/lib/bloomfilter.so" ] || continue
 			version=$(basename "$version")
-			mkdir -p "$dir/old/usr/lib/postgresql" "$dir/old/usr/share/postgresql"
+			mkdir -p "$dir/old/lib" "$dir/old/usr/lib/postgresql" "$dir/old/usr/share/postgresql"
+			# last, so that the release's own libraries come first
+			echo /old/lib >"$dir/etc/ld.so.conf.d/zz-old.conf"
 			cp -a "$from/usr/lib/postgresql/$version" "$dir/old/usr/lib/postgresql/"
 			cp -a "$from/usr/share/postgresql/$version" "$dir/old/usr/share/postgresql/"
 			# what a library needs is known when it is there
@@ -198,7 +200,7 @@ carry_servers()
 						echo "no $name for PostgreSQL $version"
 						return 1
 					}
-					cp -L "$found" "$dir/usr/local/lib/"
+					cp -L "$found" "$dir/old/lib/"
 				done
 				in_chroot "$dir" ldconfig
 			done
@@ -210,7 +212,7 @@ missing_libraries()
 {
 	# shellcheck disable=SC2016
 	in_chroot "$1" sh -c 'ldd /old/usr/lib/postgresql/$0/bin/* /old/usr/lib/postgresql/$0/lib/bloomfilter.so \
-		/old/usr/lib/postgresql/$0/lib/plpgsql.so 2>/dev/null' "$2" |
+		/old/usr/lib/postgresql/$0/lib/plpgsql.so 2>/dev/null || :' "$2" |
 		awk '/not found/ { print $1 }' | sort -u
 }
 
@@ -225,7 +227,7 @@ run_in_chroots()
 			make_chroot "$suite" &&
 				in_chroot "$WORK/chroot/$suite" apt-get -qq update &&
 				in_chroot "$WORK/chroot/$suite" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install \
-					--no-install-recommends libb2-1 &&
+					--no-install-recommends postgresql libb2-1 &&
 				carry_servers "$suite"
 		} >"$WORK/log/chroot-$suite" 2>&1 || {
 			show_log "$WORK/log/chroot-$suite"

@@ -97,7 +97,7 @@ sub initialize
 {
 	my ($server) = @_;
 	# from 18 on clusters have checksums unless told otherwise, and pg_upgrade wants both the same
-	my ($help) = `$server->{bindir}/initdb --help`;
+	my $help = `$server->{bindir}/initdb --help`;
 	my @options = $help =~ /--no-data-checksums/ ? ('--no-data-checksums') : ();
 
 	must("$server->{bindir}/initdb", '-D', $server->{data}, '-U', 'postgres', '-A', 'trust',
