@@ -539,23 +539,15 @@ COMMENT ON OPERATOR CLASS bloomfilter_any_ops USING bloomfilter IS 'all types th
 
 -- They read tables: STABLE.  A worker cannot read another backend's temporary
 -- tables: RESTRICTED.
-CREATE FUNCTION bloom_index_contains(index regclass, value anyelement) RETURNS boolean
+CREATE FUNCTION bloom_index_contains(index regclass, value anycompatible) RETURNS boolean
 AS 'MODULE_PATHNAME', 'bf_sql_index_contains'
 LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10;
 
-CREATE FUNCTION bloom_index_contains(index regclass, value text) RETURNS boolean
-AS 'MODULE_PATHNAME', 'bf_sql_index_contains'
-LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10;
-
-CREATE FUNCTION bloom_index_contains_each(index regclass, "values" anyarray) RETURNS boolean[]
+CREATE FUNCTION bloom_index_contains_each(index regclass, elements anyarray) RETURNS boolean[]
 AS 'MODULE_PATHNAME', 'bf_sql_index_contains_each'
 LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100;
 
-CREATE FUNCTION bloom_index_partitions(index regclass, value anyelement) RETURNS SETOF regclass
-AS 'MODULE_PATHNAME', 'bf_sql_index_partitions'
-LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100 ROWS 1;
-
-CREATE FUNCTION bloom_index_partitions(index regclass, value text) RETURNS SETOF regclass
+CREATE FUNCTION bloom_index_partitions(index regclass, value anycompatible) RETURNS SETOF regclass
 AS 'MODULE_PATHNAME', 'bf_sql_index_partitions'
 LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 100 ROWS 1;
 
@@ -586,11 +578,9 @@ CREATE FUNCTION bloom_index_check(index regclass, "rows" boolean DEFAULT false) 
 AS 'MODULE_PATHNAME', 'bf_sql_index_check'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED COST 100000;
 
-COMMENT ON FUNCTION bloom_index_contains(regclass, anyelement) IS 'may the table have a row with this key?  false is certain';
-COMMENT ON FUNCTION bloom_index_contains(regclass, text) IS 'may the table have a row with this key?  false is certain';
+COMMENT ON FUNCTION bloom_index_contains(regclass, anycompatible) IS 'may the table have a row with this key?  false is certain';
 COMMENT ON FUNCTION bloom_index_contains_each(regclass, anyarray) IS 'an answer for each key of the array';
-COMMENT ON FUNCTION bloom_index_partitions(regclass, anyelement) IS 'the partitions that may have a row with this key';
-COMMENT ON FUNCTION bloom_index_partitions(regclass, text) IS 'the partitions that may have a row with this key';
+COMMENT ON FUNCTION bloom_index_partitions(regclass, anycompatible) IS 'the partitions that may have a row with this key';
 COMMENT ON FUNCTION bloom_index_filter(regclass) IS 'the index as a filter';
 COMMENT ON FUNCTION bloom_index_info(regclass) IS 'parameters, fill, estimated contents and false-positive rate of the index';
 COMMENT ON FUNCTION bloom_index_check(regclass, boolean) IS 'raises an error if the index is corrupted, or lacks a row of the table';

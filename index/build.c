@@ -88,7 +88,8 @@ typedef struct BuildState
 	BfIndexKey	key;
 	BfIndexMeta meta;			/* its layers are those below */
 	MemoryContext context;
-	double		nkeys;
+	double		nkeys;			/* read so far */
+	double		rows;			/* of the table, about */
 
 	BfFilter	layers[BF_MAX_LAYERS];	/* in memory */
 	bool		may_fold;
@@ -132,17 +133,22 @@ distinct_of_column(Relation heap, AttrNumber attnum, double rows)
 }
 
 /*
- * How many keys are there to be?  *known is set if it is more than a guess.
+ * How many keys are there to be, and rows?  *known is set if it is more than a
+ * guess.
  */
 static double
-estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
+estimate_keys(Relation heap, struct IndexInfo *info, double *nrows, bool *known)
 {
 	BlockNumber pages;
 	double		rows;
 	double		allvisible;
 	double		n = 1;
 
+	/* what is empty now is no guess at ten pages, as it is to the planner */
 	estimate_rel_size(heap, NULL, &pages, &rows, &allvisible);
+	if (RelationGetNumberOfBlocks(heap) == 0)
+		rows = 0;
+	*nrows = rows;
 	*known = info->ii_Predicate == NIL;
 	for (int i = 0; *known && i < info->ii_NumIndexKeyAttrs; i++)
 	{
@@ -154,6 +160,29 @@ estimate_keys(Relation heap, struct IndexInfo *info, bool *known)
 		n *= distinct;
 	}
 	return ceil(*known ? fmin(n, fmax(rows, 1)) : rows);
+}
+
+/*
+ * How many keys fit into all layers that there can be?  At the lowest rates
+ * they are few.
+ */
+static double
+most_keys(const BfIndexMeta *meta)
+{
+	double		sum = 0;
+	double		capacity = (double) meta->capacity;
+	BfHeader	h;
+	BfHeader	layer;
+	BfError		err;
+
+	bf_index_header(meta, &h);
+	h.capacity = 1;
+	for (unsigned i = 0; bf_plan_layer(&h, i, NULL, &layer, &err) == BF_OK; i++)
+	{
+		sum += capacity;
+		capacity *= meta->expansion;
+	}
+	return sum;
 }
 
 /* ------------------------------------------------------------------------
@@ -216,15 +245,29 @@ start_files(BuildState *state, Size expected)
 }
 
 /*
- * Another layer in memory, or files.
+ * Another layer in memory, or files.  If there cannot be one the last overfills:
+ * to restore a dump must not fail for that.
  */
 static void
 start_layer(BuildState *state)
 {
+	double		least = 0;
 	BfHeader	layer;
 	BfError		err;
 
-	bf_must(bf_index_plan_layer(&state->meta, 0, &layer, &err), &err);
+	/* ANALYZE was wrong: go by the share of the rows that have been read */
+	if (state->may_fold && state->rows > state->nkeys)
+	{
+		for (unsigned i = 0; i < state->meta.nlayers; i++)
+			least += (double) state->meta.layers[i].capacity;
+		least *= 1.1 * (state->rows / state->nkeys - 1);
+	}
+	if (bf_index_plan_layer(&state->meta, least, &layer, &err) != BF_OK)
+	{
+		bf_index_warn_full(state->index, &err);
+		state->patience = INFINITY;
+		return;
+	}
 	if (state->used + bf_payload_size(&layer) > state->budget)
 		start_files(state, bf_payload_size(&layer));
 	else
@@ -694,7 +737,13 @@ write_files(BuildState *state)
 	/* the last may be the smallest: its rate is the lowest */
 	do
 	{
-		bf_must(bf_index_plan_layer(&state->meta, n, &layer, &err), &err);
+		if (bf_index_plan_layer(&state->meta, n, &layer, &err) != BF_OK)
+		{
+			if (nshares == 0)
+				bf_throw(&err, ERRCODE_INTERNAL_ERROR);
+			bf_index_warn_full(state->index, &err);
+			break;
+		}
 		bf_index_append_layer(&state->meta, &layer);
 		nshares++;
 	} while ((double) layer.capacity * nshares < n);
@@ -717,7 +766,7 @@ prepare(BuildState *state, Relation heap, struct IndexInfo *info)
 {
 	BfIndexOptions options;
 	bool		known;
-	double		n = estimate_keys(heap, info, &known);
+	double		n = estimate_keys(heap, info, &state->rows, &known);
 	BfHeader	layer;
 	BfError		err;
 
@@ -726,7 +775,7 @@ prepare(BuildState *state, Relation heap, struct IndexInfo *info)
 	bf_index_meta_init(state->index, &state->meta, &state->key,
 					   options.capacity != 0 ? options.capacity :
 					   BF_DEFAULT_CAPACITY);
-	if (options.capacity != 0 && !known)
+	if (options.capacity != 0 && !known && n <= most_keys(&state->meta))
 		n = 0;
 	bf_must(bf_index_plan_layer(&state->meta, n, &layer, &err), &err);
 	while (bf_payload_size(&layer) > state->budget)

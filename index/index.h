@@ -85,6 +85,7 @@ typedef struct BfIndexMeta
 	uint32		unused;
 	BfIndexLayer layers[BF_MAX_LAYERS];
 	char		kind_name[BF_MAX_KIND_NAME];
+	uint64		checksum;		/* of all above */
 } BfIndexMeta;
 
 #define BF_META_NOT_PORTABLE	0x01	/* of the kind */
@@ -119,6 +120,8 @@ extern void bf_index_corrupted(Relation index, BlockNumber block,
 
 extern void bf_index_must_rebuild(Relation index, const char *detail)
 			__attribute__((noreturn));
+
+extern void bf_index_warn_full(Relation index, const BfError *err);
 
 extern bool bf_index_test(Relation index, BfDigest digest);
 extern void bf_index_add(Relation index, BfDigest digest);

@@ -36,6 +36,7 @@
 #include "access/xact.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -84,8 +85,16 @@ bf_index_must_rebuild(Relation index, const char *detail)
 typedef struct RecentBuffers
 {
 	BlockNumber nblocks;
+	uint32		uses;			/* since the last whole look-up */
 	Buffer		buffers[FLEXIBLE_ARRAY_MEMBER];
 } RecentBuffers;
+
+/*
+ * A page that is found by its buffer does not count as used, neither for the
+ * buffer manager, which would evict it, nor in pg_statio.  So every now and
+ * then it is looked up.  The number is odd: metapage and pages take turns.
+ */
+#define RECENT_USES			31
 
 #define RECENT_SIZE(n)		(offsetof(RecentBuffers, buffers) + (n) * sizeof(Buffer))
 #define FEWEST_RECENT		64
@@ -103,6 +112,8 @@ extend_recent(Relation index, BlockNumber block)
 		recent = MemoryContextAlloc(index->rd_indexcxt, RECENT_SIZE(want));
 	else
 		recent = repalloc(recent, RECENT_SIZE(want));
+	if (have == 0)
+		recent->uses = 0;
 	memset(recent->buffers + have, 0, (want - have) * sizeof(Buffer));
 	recent->nblocks = want;
 	index->rd_amcache = recent;
@@ -125,7 +136,7 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		recent = index->rd_amcache;
 	}
 	buffer = &recent->buffers[block];
-	if (likely(*buffer != InvalidBuffer))
+	if (likely(*buffer != InvalidBuffer && ++recent->uses < RECENT_USES))
 	{
 		/* fetched while the buffer's header is */
 		__builtin_prefetch((char *) BufferGetPage(*buffer) + offset);
@@ -137,8 +148,13 @@ pin_page(Relation index, BlockNumber block, uint32 offset)
 		if (likely(ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block,
 									*buffer)))
 #endif
+		{
+			pgstat_count_buffer_read(index);
+			pgstat_count_buffer_hit(index);
 			return *buffer;
+		}
 	}
+	recent->uses = 0;
 	*buffer = ReadBuffer(index, block);
 	return *buffer;
 }
@@ -178,6 +194,16 @@ meta_of_page(Relation index, Page page)
 	return meta;
 }
 
+static uint64
+checksum_of_meta(const BfIndexMeta *meta)
+{
+	return bf_checksum(meta, offsetof(BfIndexMeta, checksum));
+}
+
+/*
+ * The whole metapage, and a look at all of it: a flipped bit in a size would
+ * make a "no" of everything.  Probes do this once a transaction.
+ */
 void
 bf_index_read_meta(Relation index, BfIndexMeta *meta)
 {
@@ -189,6 +215,9 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 	*meta = *meta_of_page(index, BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
 
+	if (meta->checksum != checksum_of_meta(meta))
+		bf_index_corrupted(index, BF_META_BLOCK,
+						   "The metapage's checksum is wrong.");
 	if (meta->kind_name_len > BF_MAX_KIND_NAME ||
 		!bf_kind_is_valid(meta->kind, meta->kind_name, meta->kind_name_len) ||
 		(meta->hash != BF_HASH_XXH3 && meta->hash != BF_HASH_BLAKE2B) ||
@@ -204,8 +233,11 @@ bf_index_read_meta(Relation index, BfIndexMeta *meta)
 static void
 fill_meta_page(Page page, const BfIndexMeta *meta)
 {
+	BfIndexMeta *contents = (BfIndexMeta *) PageGetContents(page);
+
 	PageInit(page, BLCKSZ, 0);
-	memcpy(PageGetContents(page), meta, sizeof(BfIndexMeta));
+	*contents = *meta;
+	contents->checksum = checksum_of_meta(contents);
 	((PageHeader) page)->pd_lower =
 		PageGetContents(page) + sizeof(BfIndexMeta) - (char *) page;
 }
@@ -250,8 +282,9 @@ begin_meta_update(Relation index, Buffer *buffer, GenericXLogState **xlog)
 }
 
 static void
-end_meta_update(Buffer buffer, GenericXLogState *xlog)
+end_meta_update(BfIndexMeta *meta, Buffer buffer, GenericXLogState *xlog)
 {
+	meta->checksum = checksum_of_meta(meta);
 	GenericXLogFinish(xlog);
 	UnlockReleaseBuffer(buffer);
 }
@@ -267,7 +300,7 @@ bf_index_mark_mixed(Relation index)
 	BfIndexMeta *meta = begin_meta_update(index, &buffer, &xlog);
 
 	meta->flags |= BF_META_MIXED;
-	end_meta_update(buffer, xlog);
+	end_meta_update(meta, buffer, xlog);
 }
 
 /*
@@ -544,8 +577,8 @@ make_pages(Relation index, const BfIndexLayer *layer, unsigned i)
 /*
  * It cannot grow any more: it overfills, and says so, once a statement.
  */
-static void
-warn_full(Relation index, const BfError *err)
+void
+bf_index_warn_full(Relation index, const BfError *err)
 {
 	static TimestampTz warned_at = 0;
 
@@ -561,18 +594,14 @@ warn_full(Relation index, const BfError *err)
 
 /*
  * Add a layer behind the nlayers that there are.  If another backend is at it
- * already there is nothing left to do, unless somebody must wait for it.
+ * already we wait for it, so that a full layer is not filled any more.
  */
 static void
-grow(Relation index, unsigned nlayers, bool wait)
+grow(Relation index, unsigned nlayers)
 {
 	BfIndexMeta meta;
 
-	if (wait)
-		LockPage(index, BF_META_BLOCK, ExclusiveLock);
-	else if (!ConditionalLockPage(index, BF_META_BLOCK, ExclusiveLock))
-		return;
-
+	LockPage(index, BF_META_BLOCK, ExclusiveLock);
 	bf_index_read_meta(index, &meta);
 	if (meta.nlayers == nlayers)
 	{
@@ -592,12 +621,12 @@ grow(Relation index, unsigned nlayers, bool wait)
 			now = begin_meta_update(index, &buffer, &xlog);
 			now->layers[nlayers] = meta.layers[nlayers];
 			now->nlayers = nlayers + 1;
-			end_meta_update(buffer, xlog);
+			end_meta_update(now, buffer, xlog);
 		}
 		else if (nlayers == 0)
 			bf_throw(&err, ERRCODE_INDEX_CORRUPTED);
 		else
-			warn_full(index, &err);
+			bf_index_warn_full(index, &err);
 	}
 	UnlockPage(index, BF_META_BLOCK, ExclusiveLock);
 }
@@ -622,9 +651,9 @@ count_bits(Relation index, unsigned i, uint64 nset)
 		bf_index_layer_header(meta, i, &layer);
 		full = bf_layer_is_full(&layer, nlayers == 1);
 	}
-	end_meta_update(buffer, xlog);
+	end_meta_update(meta, buffer, xlog);
 	if (full)
-		grow(index, nlayers, false);
+		grow(index, nlayers);
 }
 
 /* ------------------------------------------------------------------------
@@ -778,7 +807,7 @@ bf_index_add(Relation index, BfDigest digest)
 
 	while (nlayers == 0)
 	{
-		grow(index, 0, true);
+		grow(index, 0);
 		nlayers = read_layers(index, layers, false);
 	}
 	last = nlayers - 1;
@@ -800,8 +829,9 @@ bf_index_add(Relation index, BfDigest digest)
 		counted = set_bits(index, buffer, &layers[last], last, place, digest);
 	ReleaseBuffer(buffer);
 
-	CheckForSerializableConflictIn(index, NULL,
-								   find_block(&layers[0], digest).block);
+	/* what may raise an error comes last, or the count would be lost */
 	if (counted > 0)
 		count_bits(index, last, counted);
+	CheckForSerializableConflictIn(index, NULL,
+								   find_block(&layers[0], digest).block);
 }

@@ -152,6 +152,29 @@ filter_header(const BfIndexMeta *meta, BfHeader *h, uint8 *entries)
  * bloom_index_info(index)
  * ------------------------------------------------------------------------
  */
+
+/*
+ * How many rows the table has at most: as VACUUM or ANALYZE has counted them, or
+ * as statistics have them with what has come since.  -1 if nobody knows, as of
+ * a partial index's rows.
+ */
+static double
+count_rows(Relation index, Relation heap)
+{
+	PgStat_StatTabEntry *stats = pgstat_fetch_stat_tabentry(RelationGetRelid(heap));
+	double		rows = heap->rd_rel->reltuples;
+
+	if (rows < 0 || RelationGetIndexPredicate(index) != NIL)
+		return -1;
+	if (stats == NULL)
+		return rows;
+#if PG_VERSION_NUM >= 160000
+	return Max(rows, (double) stats->live_tuples);
+#else
+	return Max(rows, (double) stats->n_live_tuples);
+#endif
+}
+
 Datum
 bf_sql_index_info(PG_FUNCTION_ARGS)
 {
@@ -184,9 +207,7 @@ bf_sql_index_info(PG_FUNCTION_ARGS)
 	filter_header(&meta, &h, entries);
 	keys = bf_cardinality(&h);
 
-	/* of a partial index the table's rows say nothing */
-	rows = RelationGetIndexPredicate(index) == NIL ?
-		heap->rd_rel->reltuples : index->rd_rel->reltuples;
+	rows = count_rows(index, heap);
 
 	values[n++] = CStringGetTextDatum(bf_hash_name(h.hash));
 	values[n++] = CStringGetTextDatum(h.not_portable ?
@@ -202,7 +223,7 @@ bf_sql_index_info(PG_FUNCTION_ARGS)
 	values[n++] = Float8GetDatum(nbits > 0 ? (double) h.nset / (double) nbits : 0);
 	values[n++] = Float8GetDatum(keys);
 	values[n++] = Float8GetDatum(bf_expected_fpr(&h));
-	nulls[n] = rows < 0;		/* never vacuumed */
+	nulls[n] = rows < 0;
 	values[n++] = Float8GetDatum(keys > rows ? 1 - rows / keys : 0);
 	values[n++] = Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ);
 	Assert(n == lengthof(values));

@@ -4,6 +4,17 @@
 # a server with assertions, valgrind, other releases.  docs/trust.md tells what
 # each is for.  Sourced after stages.sh.
 
+# The server's own tests that are about plans, joins and what joins are part of
+SERVER_TESTS=(test_setup create_function_c create_misc create_operator create_procedure create_table
+	create_type create_schema create_index create_view create_aggregate select inherit triggers
+	updatable_views select_into select_distinct select_distinct_on select_implicit select_having
+	subselect union case join aggregates portals arrays update delete matview lock rowsecurity
+	tablesample groupingsets generated generated_stored join_hash merge tsrf tid tidscan tidrangescan
+	incremental_sort rules stats_ext select_parallel write_parallel select_views portals_p2 foreign_key
+	window functional_deps equivclass plancache limit plpgsql temp domain rangefuncs prepare truncate
+	rowtypes returning with partition_join partition_prune hash_part partition_aggregate memoize
+	insert_conflict privileges)
+
 # SQL tests that valgrind gets through in a minute or so
 VALGRIND_SHORT=(type construct element malformed modify probe aggregate maintain)
 
@@ -138,6 +149,43 @@ under_valgrind()
 		echo "ok 1 - no error found by valgrind, in $(find "$WORK/valgrind" -type f | wc -l) processes"
 	fi
 	return "$status"
+}
+
+# ---------------------------------------------------------------------------
+# The server's own regression tests, with join filters
+# ---------------------------------------------------------------------------
+
+# set_join_filter VALUE: for all sessions; forced, since the tests' tables are small
+set_join_filter()
+{
+	as_server "$PG_BIN/psql" -X -q -v ON_ERROR_STOP=1 <<-EOF
+		LOAD 'bloomfilter';
+		ALTER SYSTEM SET session_preload_libraries = bloomfilter;
+		ALTER SYSTEM SET bloomfilter.join_filter = $1;
+		ALTER SYSTEM SET bloomfilter.join_filter_force = $1;
+		SELECT pg_reload_conf();
+	EOF
+}
+
+# Results of all kinds of plans, without and with filters, must be the same; what
+# the tests expect is of no matter, so that a test that needs another one may fail
+run_server_tests()
+{
+	local dir=$WORK/pgsrc/src/test/regress value name tests=()
+
+	for name in "${SERVER_TESTS[@]}"; do
+		[ ! -f "$dir/sql/$name.sql" ] || tests+=("$name")
+	done
+	for value in off on; do
+		set_join_filter "$value" &&
+			as_server mkdir -p "$WORK/server-$value" || return
+		(cd "$dir" &&
+			as_server ./pg_regress --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+				--bindir="$PG_BIN" --dlpath="$dir" --inputdir="$dir" \
+				--outputdir="$WORK/server-$value" "${tests[@]}" >"$WORK/log/server-tests-$value") || :
+	done
+	set_join_filter off &&
+		as_server /usr/bin/python3 scripts/server_suite.py "$WORK/server-off" "$WORK/server-on"
 }
 
 # ---------------------------------------------------------------------------
@@ -295,6 +343,8 @@ test_more()
 	export BLOOM_SEED=$RANDOM
 	stage assert-sqlfuzz "Assertions: random SQL, seed $BLOOM_SEED" count_closing \
 		run_python test/py/test_sqlfuzz.py
+	stage assert-server "Assertions: the server's own tests, join filters on" count_closing \
+		run_server_tests
 	step 'Start that server under valgrind' start_under_valgrind
 	stage valgrind 'Valgrind: some SQL tests' count_regress under_valgrind "${VALGRIND_SHORT[@]}"
 

@@ -39,6 +39,7 @@ BEGIN
 		PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
 	END LOOP;
 END $$;
+SELECT pg_stat_force_next_flush();
 VACUUM ANALYZE codes;
 SELECT round(stale_share::numeric, 1) FROM bloom_index_info('codes_id');
 SELECT count(*) FROM generate_series(501, 1000) i WHERE NOT bloom_index_contains('codes_id', i);
@@ -134,6 +135,15 @@ SELECT layers, bloom_index_contains_each('copied_s', '{alpha,beta,gamma,delta,ep
 UPDATE copied SET s = 'iota' WHERE s = 'eta';
 SELECT bloom_index_contains_each('copied_s', '{eta,iota}'::text[]), bloom_index_check('copied_s', true);
 DROP TABLE copied;
+
+-- at the lowest rates there cannot be many layers
+CREATE TABLE low (i int) WITH (autovacuum_enabled = off);
+CREATE INDEX low_i ON low USING bloomfilter (i) WITH (capacity = 100, fpr = 0.000007);
+INSERT INTO low SELECT generate_series(1, 1000);
+SELECT layers, expected_fpr > 0.1 AS overfilled, (SELECT count(*) FROM low WHERE NOT bloom_index_contains('low_i', i)) AS missed FROM bloom_index_info('low_i');
+REINDEX INDEX low_i;
+SELECT layers, expected_fpr <= target_fpr AS rate, (SELECT count(*) FROM low WHERE NOT bloom_index_contains('low_i', i)) AS missed FROM bloom_index_info('low_i');
+DROP TABLE low;
 
 -- options
 CREATE INDEX ON t USING bloomfilter (i) WITH (capacity = 0);

@@ -23,6 +23,7 @@ CLUSTER t USING t_btree;
 DROP INDEX t_btree;
 SELECT * FROM missing;
 DELETE FROM t WHERE i <= 1000;
+SELECT pg_stat_force_next_flush();
 VACUUM t;
 VACUUM (PARALLEL 2, INDEX_CLEANUP on) t;
 ANALYZE t;

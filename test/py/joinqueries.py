@@ -622,7 +622,7 @@ class Queries:
                 how = self.rng.choice(("", "MATERIALIZED ", "NOT MATERIALIZED "))
                 head.append([f"q{i} AS {how}(", sub, ")"])
                 self.ctes.append((f"q{i}", cols))
-        if self.chance(0.14):
+        if self.chance(0.2):
             body, cols = self.shaped()
         else:
             body, cols = None, None

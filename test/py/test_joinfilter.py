@@ -13,7 +13,6 @@ made smaller, and printed with what it takes to run it again.
 import argparse
 import collections
 import contextlib
-import os
 import random
 import re
 import sys
@@ -35,7 +34,7 @@ TIMEOUT = "57014"
 STATEMENT_MS = 600          # what takes longer is left
 EPILOGUE = "ROLLBACK; RESET ROLE; DEALLOCATE ALL; CLOSE ALL"
 
-QUERIES = 25_000 if harness.SLOW else 2_500
+QUERIES = 25_000 if harness.SLOW else 2_000
 PER_SCHEMA = 60
 SHRINK_SECONDS = 20
 
@@ -334,8 +333,8 @@ class Cases:
         sub, _ = queries.select(1, families=[jq.INT, jq.INT])
         if sub is None:
             return None
-        sql = [f"INSERT INTO {table.name} (id, n) SELECT -1 - abs(q.c1 % 1000)::int, abs(q.c2 % 40)::int FROM (", sub,
-               ") q", jq.Opt(" RETURNING id, n")]
+        sql = [f"INSERT INTO {table.name} (id, n) SELECT -1 - abs(q.c1 % 1000)::int,"
+               " abs(q.c2 % 40)::int FROM (", sub, ") q", jq.Opt(" RETURNING id, n")]
         return [(sql, ROWS), self.contents(table)], (0, sql)
 
     def lock(self, queries):
@@ -344,7 +343,8 @@ class Cases:
         found = self.source(queries, cols)
         if found is None:
             return None
-        how = self.rng.choice(("UPDATE OF m", "SHARE OF m", "KEY SHARE OF m", "NO KEY UPDATE OF m SKIP LOCKED"))
+        how = self.rng.choice(("UPDATE OF m", "SHARE OF m", "KEY SHARE OF m",
+                               "NO KEY UPDATE OF m SKIP LOCKED"))
         sql = [f"SELECT m.id, {self.columns(cols)} FROM {table.name} m, ", found[0], " WHERE ",
                jq.joined(" AND ", found[1]), jq.Opt(f" FOR {how}")]
         return [(sql, ROWS)], (0, sql)
@@ -491,6 +491,8 @@ class Run:
         last = number + count
         failed = 0
         while number < last:
+            if self.counts["queries"] and self.counts["queries"] % 3000 == 0:
+                print(f"        {self.counts['queries']} queries, {failed} differ", flush=True)
             rng = random.Random(f"{seed}:{number // PER_SCHEMA}")
             self.set_up(rng)
             cases = Cases(rng, self.schema, self.session.version)

@@ -337,9 +337,13 @@ EOF
 	my $path = index_path($node, 'torn_index');
 	my $old = slurp_file($path);
 
-	# backends write pages, too: there is little room in shared_buffers
-	$node->safe_psql('postgres',
-		"INSERT INTO torn SELECT 'new-' || i FROM generate_series(1, 60000) i");
+	# what comes next drives the pages out of shared_buffers, into the file
+	$node->safe_psql('postgres', <<'EOF');
+INSERT INTO torn SELECT 'new-' || i FROM generate_series(1, 60000) i;
+CREATE UNLOGGED TABLE filler (x text);
+INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 10000);
+DROP TABLE filler;
+EOF
 	kill_all($node);
 
 	open(my $fh, '+<:raw', $path) or die "$path: $!";

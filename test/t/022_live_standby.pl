@@ -19,6 +19,7 @@ my $dir = PostgreSQL::Test::Utils::tempdir;
 my $primary = new_node('primary', <<'EOF', allows_streaming => 1);
 shared_buffers = 4MB
 max_wal_size = 1GB
+wal_keep_size = 1GB
 wal_consistency_checking = 'all'
 max_standby_streaming_delay = -1
 min_parallel_table_scan_size = 0

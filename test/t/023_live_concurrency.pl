@@ -160,9 +160,11 @@ SELECT bool_and(expected_fpr <= 1.1 * target_fpr) FROM unnest(ARRAY['grown', 'wi
 EOF
 # ---------------------------------------------------------------------------
 # Many at once through the first, small layers: nobody may go on filling a layer
-# that is full while another makes the next
+# that is full while another makes the next.  It takes luck to hold up the right
+# one at the right time: so many tables find it out every other time, the slow
+# test's surely.
 # ---------------------------------------------------------------------------
-my $tables = $slow ? 3000 : 300;
+my $tables = $slow ? 2000 : 200;
 $node->safe_psql('postgres', <<EOF);
 SELECT format('CREATE TABLE small_%s (code text); CREATE INDEX small_%1\$s_index ON small_%1\$s USING bloomfilter (code) WITH (capacity = 1)', i)
 FROM generate_series(1, $tables) i \\gexec
@@ -189,15 +191,15 @@ while (waitpid($pid, WNOHANG) != $pid)
 	my $backend = $backends[ rand @backends ];
 
 	kill('STOP', $backend);
-	usleep(4_000);
+	usleep(2_000);
 	kill('CONT', $backend);
-	usleep(rand(1_000));
+	usleep(rand(500));
 }
 is($?, 0, 'pgbench: small layers');
 my @rates = split /\n/, $node->safe_psql('postgres', <<EOF);
 SELECT i, layers, capacity, round(cardinality), expected_fpr
 FROM generate_series(1, $tables) i, bloom_index_info('small_' || i || '_index')
-WHERE expected_fpr > 2 * target_fpr OR bloom_index_check('small_' || i || '_index', true) IS NULL
+WHERE expected_fpr > 1.2 * target_fpr OR bloom_index_check('small_' || i || '_index', true) IS NULL
 EOF
 is("@rates", '', 'no small layer was overfilled');
 
