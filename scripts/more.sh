@@ -220,7 +220,7 @@ make_chroot()
 	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
 	chmod 755 "$dir/usr/sbin/policy-rc.d"
 	echo 'Acquire::Check-Valid-Until "false";' >"$dir/etc/apt/apt.conf.d/90bloomfilter"
-	tar -C "$WORK/src" -cf - . | tar -C "$dir/bloomfilter" -xf - --no-same-owner
+	tar -C "$WORK/pristine" -cf - . | tar -C "$dir/bloomfilter" -xf - --no-same-owner
 }
 
 # carry_servers SUITE: the servers of this machine and of the chroots before it,
@@ -324,6 +324,8 @@ test_more()
 	# shellcheck disable=SC2046
 	install_missing $(more_packages)
 	prepare
+	# for the chroots: what is in src changes while they are made
+	cp -a "$WORK/src" "$WORK/pristine"
 	compile
 	step 'Install the extension' install_extension
 	step 'Start a throw-away server' start_server
@@ -363,6 +365,8 @@ test_matrix()
 	can_chroot || die 'the matrix needs root and its own mounts'
 	install_missing make gcc libb2-dev libxxhash-dev perl libipc-run-perl python3 debootstrap
 	prepare
+	# for the chroots: what is in src changes while they are made
+	cp -a "$WORK/src" "$WORK/pristine"
 	compile
 	step 'Install the extension' install_extension
 	for suite in "${SUITES[@]}"; do
