@@ -164,6 +164,9 @@ SELECT filter @> 'a' FROM stored_external WHERE id = 3;
 SELECT filter @> 1 FROM stored_external WHERE id = 24;
 SELECT filter @> 'a' FROM stored_external WHERE id = 25;
 SELECT bloom_contains_each(filter, ARRAY['a', 'b']) FROM stored_external WHERE id = 3;
+-- Arrays without elements
+SELECT count(*), bool_or(bloom_contains_any(filter, '{}'::int[])) AS any, bool_and(bloom_contains_all(filter, '{}'::int[])) AS all, max(bloom_contains_each(filter, '{}'::int[])) AS each
+FROM stored_external WHERE id < 24;
 SELECT filter @> '1'::numeric, filter @> '0.125' FROM stored_external WHERE id = 30;
 SELECT filter @> '1'::numeric AS member, filter @> '0.0625'::numeric AS stranger FROM stored_external WHERE id = 30;
 

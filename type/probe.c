@@ -258,7 +258,7 @@ test_slices(BfProbeSite *site, BfSlices *s, const BfDigest *digests,
 	}
 	if (bytes != bytes_for_one)
 		pfree(bytes);
-	if (n == 1)
+	if (n <= 1)
 		return;
 	pfree(ranges);
 	pfree(nranges);
