@@ -220,7 +220,7 @@ make_chroot()
 	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
 	chmod 755 "$dir/usr/sbin/policy-rc.d"
 	echo 'Acquire::Check-Valid-Until "false";' >"$dir/etc/apt/apt.conf.d/90bloomfilter"
-	tar -C "$WORK/src" -cf - . | tar -C "$dir/bloomfilter" -xf - --no-same-owner
+	tar -C "$WORK/pristine" -cf - . | tar -C "$dir/bloomfilter" -xf - --no-same-owner
 }
 
 # carry_servers SUITE: the servers of this machine and of the chroots before it,
@@ -235,7 +235,9 @@ carry_servers()
 		for version in "$from"/usr/lib/postgresql/*; do
 			[ -f "$version/lib/bloomfilter.so" ] || continue
 			version=$(basename "$version")
-			mkdir -p "$dir/old/usr/lib/postgresql" "$dir/old/usr/share/postgresql"
+			mkdir -p "$dir/old/lib" "$dir/old/usr/lib/postgresql" "$dir/old/usr/share/postgresql"
+			# last, so that the release's own libraries come first
+			echo /old/lib >"$dir/etc/ld.so.conf.d/zz-old.conf"
 			cp -a "$from/usr/lib/postgresql/$version" "$dir/old/usr/lib/postgresql/"
 			cp -a "$from/usr/share/postgresql/$version" "$dir/old/usr/share/postgresql/"
 			# what a library needs is known when it is there
@@ -246,7 +248,7 @@ carry_servers()
 						echo "no $name for PostgreSQL $version"
 						return 1
 					}
-					cp -L "$found" "$dir/usr/local/lib/"
+					cp -L "$found" "$dir/old/lib/"
 				done
 				in_chroot "$dir" ldconfig
 			done
@@ -258,7 +260,7 @@ missing_libraries()
 {
 	# shellcheck disable=SC2016
 	in_chroot "$1" sh -c 'ldd /old/usr/lib/postgresql/$0/bin/* /old/usr/lib/postgresql/$0/lib/bloomfilter.so \
-		/old/usr/lib/postgresql/$0/lib/plpgsql.so 2>/dev/null' "$2" |
+		/old/usr/lib/postgresql/$0/lib/plpgsql.so 2>/dev/null || :' "$2" |
 		awk '/not found/ { print $1 }' | sort -u
 }
 
@@ -273,7 +275,7 @@ run_in_chroots()
 			make_chroot "$suite" &&
 				in_chroot "$WORK/chroot/$suite" apt-get -qq update &&
 				in_chroot "$WORK/chroot/$suite" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y install \
-					--no-install-recommends libb2-1 &&
+					--no-install-recommends postgresql libb2-1 &&
 				carry_servers "$suite"
 		} >"$WORK/log/chroot-$suite" 2>&1 || {
 			show_log "$WORK/log/chroot-$suite"
@@ -322,6 +324,8 @@ test_more()
 	# shellcheck disable=SC2046
 	install_missing $(more_packages)
 	prepare
+	# for the chroots: what is in src changes while they are made
+	cp -a "$WORK/src" "$WORK/pristine"
 	compile
 	step 'Install the extension' install_extension
 	step 'Start a throw-away server' start_server
@@ -361,6 +365,8 @@ test_matrix()
 	can_chroot || die 'the matrix needs root and its own mounts'
 	install_missing make gcc libb2-dev libxxhash-dev perl libipc-run-perl python3 debootstrap
 	prepare
+	# for the chroots: what is in src changes while they are made
+	cp -a "$WORK/src" "$WORK/pristine"
 	compile
 	step 'Install the extension' install_extension
 	for suite in "${SUITES[@]}"; do

@@ -97,7 +97,7 @@ sub initialize
 {
 	my ($server) = @_;
 	# from 18 on clusters have checksums unless told otherwise, and pg_upgrade wants both the same
-	my ($help) = `$server->{bindir}/initdb --help`;
+	my $help = `$server->{bindir}/initdb --help`;
 	my @options = $help =~ /--no-data-checksums/ ? ('--no-data-checksums') : ();
 
 	must("$server->{bindir}/initdb", '-D', $server->{data}, '-U', 'postgres', '-A', 'trust',
@@ -113,6 +113,22 @@ my $bytes = fingerprint($old, 'postgres');
 my $answers = answers($old, 'postgres');
 stop($old);
 
+# Minor releases of 2026 keep a number in each column's options, which an 18
+# without that change refuses to restore, of any table.
+sub drop_unknown_options
+{
+	my ($from, $to) = @_;
+
+	return if slurp_file("$to->{bindir}/postgres") =~ /pg_attver/;
+	start($from);
+	$from->safe_psql($_, <<'EOS') for qw(postgres template1);
+SET allow_system_table_mods = on;
+UPDATE pg_attribute SET attoptions = NULL WHERE attoptions::text LIKE '{pg_attver=%';
+EOS
+	stop($from);
+	return;
+}
+
 for my $n (1 .. $#bindirs)
 {
 	my $new = server($n);
@@ -120,13 +136,15 @@ for my $n (1 .. $#bindirs)
 	my $log;
 
 	initialize($new);
+	drop_unknown_options($old, $new);
 	chdir $base;
 	ok( IPC::Run::run(
 			[ "$new->{bindir}/pg_upgrade", '-b', $old->{bindir}, '-B', $new->{bindir}, '-d', $old->{data}, '-D',
 				$new->{data}, '-p', $port, '-P', $port + 1, '-s', $base, '-U', 'postgres',
 				'-o', '-c jit=off -c fsync=off', '-O', '-c fsync=off' ],
 			'>', \$log, '2>&1'),
-		"pg_upgrade, $step") or diag($log);
+		"pg_upgrade, $step")
+	  or diag($log, map { my $text = slurp_file($_); substr($text, -2000) } glob("$new->{data}/pg_upgrade_output.d/*/log/*_dump_*.log"));
 	start($new);
 	is(fingerprint($new, 'postgres'), $bytes, "$step: the same bytes");
 	is(answers($new, 'postgres'), $answers, "$step: the same answers");
