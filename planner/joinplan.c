@@ -1047,6 +1047,7 @@ consider_join(Position *at, HashJoin *join)
 	BfJoinSpec *spec;
 	CustomScan *build;
 	bool		slow = false;
+	double		saved;
 
 	if (!drops_unmatched_outer(join->join.jointype) || !IsA(hash, Hash))
 		return;
@@ -1083,6 +1084,11 @@ consider_join(Position *at, HashJoin *join)
 		join->join.jointype != JOIN_RIGHT && join->join.jointype != JOIN_RIGHT_ANTI &&
 		outer->startup_cost < hash->plan.total_cost;
 
+	/* A dropped row needs not be hashed by the join, nor looked up. */
+	for (int i = 0; i < p.spec->nkeys; i++)
+		slow = slow || p.spec->keys[i].hash == BF_JOIN_FUNCTION;
+	saved = SAVED_JOIN + (slow ? COST_PROBE_SLOW : COST_PROBE);
+
 	/*
 	 * Several keys may come from several tables below: then the one that
 	 * gains most is better than all at the top.
@@ -1092,7 +1098,7 @@ consider_join(Position *at, HashJoin *join)
 	pc.at = at;
 	pc.placement = &p;
 	pc.gain = pc.rows = 0;
-	descend(cx, &p, &join->join.plan.lefttree, attnos, weigh_probe, &pc, SAVED_JOIN);
+	descend(cx, &p, &join->join.plan.lefttree, attnos, weigh_probe, &pc, saved);
 	if (p.spec->nkeys > 1)
 	{
 		BfJoinSpec *all = p.spec;
@@ -1108,7 +1114,7 @@ consider_join(Position *at, HashJoin *join)
 			p.operators = &all_operators[i];
 			one.gain = one.rows = 0;
 			descend(cx, &p, &join->join.plan.lefttree, &saved_attnos[i],
-					weigh_probe, &one, SAVED_JOIN);
+					weigh_probe, &one, saved);
 			if (one.gain > pc.gain * 1.5)
 			{
 				pc.gain = one.gain;
@@ -1123,8 +1129,6 @@ consider_join(Position *at, HashJoin *join)
 	}
 
 	spec = p.spec;
-	for (int i = 0; i < spec->nkeys; i++)
-		slow = slow || spec->keys[i].hash == BF_JOIN_FUNCTION;
 	{
 		/* as ExecChooseHashTableSize does it, roughly */
 		bool		spills = total_rows * (hash->plan.plan_width + 40.0) >
@@ -1154,7 +1158,7 @@ consider_join(Position *at, HashJoin *join)
 	build->custom_exprs = exprs;
 	build->custom_private = bf_write_join_spec(spec);
 
-	descend(cx, &p, &join->join.plan.lefttree, attnos, place_probe, &pc, SAVED_JOIN);
+	descend(cx, &p, &join->join.plan.lefttree, attnos, place_probe, &pc, saved);
 }
 
 static bool
