@@ -233,6 +233,8 @@ bf_counting_to_bits(const uint8_t *counters, const BfShape *shape,
 	{
 		uint32_t	byte = 0;
 
+		if (pos % BF_POLL_BYTES == 0)
+			bf_may_stop();
 		for (uint32_t j = 0; j < 8; j++)
 			byte |= (uint32_t) (get_counter(counters, pos + j) != 0) << j;
 		bits[pos / 8] = (uint8_t) byte;
