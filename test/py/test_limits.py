@@ -163,7 +163,7 @@ def operations():
          f"SELECT count(*) FROM generate_series(1, {KEYS * 3}) i WHERE {{f}} @> i"),
         ("loop of bloom_add", ("blocked",),
          "DO $$ DECLARE g bloomfilter := {f}; BEGIN FOR i IN 1.." + str(KEYS * 3) +
-         " LOOP g := bloom_add(g, i); END LOOP; END $$"),
+         " LOOP g := bloom_add(g, -i); END LOOP; END $$"),
         ("bloom_maintain", ("blocked", "cuckoo"),
          f"INSERT INTO watched_{{layout}} SELECT generate_series(-{KEYS * 2}, 0)"),
         ("GROUP BY f", ("blocked",), "SELECT count(*) FROM (SELECT f FROM " + several +
