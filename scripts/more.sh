@@ -331,7 +331,7 @@ try_step()
 
 test_more()
 {
-	local suite server= releases=()
+	local suite server='' releases=()
 
 	install_missing make gcc libb2-dev libxxhash-dev perl libipc-run-perl python3
 	# shellcheck disable=SC2046
