@@ -395,13 +395,13 @@ extern double bf_design_fpr(const BfHeader *h);
  */
 extern bool bf_overfilled(const BfHeader *h);
 
-/* Set bits of len bytes. */
 /* Fingerprints that fit. */
 extern double bf_cuckoo_slots(const BfShape *shape);
 
 extern void bf_counting_to_bits(const uint8_t *counters, const BfShape *shape,
 								uint8_t *bits);
 
+/* Set bits of len bytes. */
 extern uint64_t bf_popcount(const uint8_t *bytes, size_t len);
 
 extern BfStatus bf_fail(BfError *err, BfStatus status, const char *fmt,...)

@@ -1041,13 +1041,14 @@ consider_join(Position *at, HashJoin *join)
 	Placement	p;
 	ProbeContext pc;
 	AttrNumber *attnos;
-	AttrNumber *saved_attnos;
 	List	   *which;
 	List	   *exprs;
 	BfJoinSpec *spec;
 	CustomScan *build;
 	bool		slow = false;
+	bool		spills;
 	double		saved;
+	double		cost;
 
 	if (!drops_unmatched_outer(join->join.jointype) || !IsA(hash, Hash))
 		return;
@@ -1093,8 +1094,6 @@ consider_join(Position *at, HashJoin *join)
 	 * Several keys may come from several tables below: then the one that
 	 * gains most is better than all at the top.
 	 */
-	saved_attnos = palloc(nclauses * sizeof(AttrNumber));
-	memcpy(saved_attnos, attnos, nclauses * sizeof(AttrNumber));
 	pc.at = at;
 	pc.placement = &p;
 	pc.gain = pc.rows = 0;
@@ -1113,7 +1112,7 @@ consider_join(Position *at, HashJoin *join)
 			p.spec->keys[0] = all->keys[i];
 			p.operators = &all_operators[i];
 			one.gain = one.rows = 0;
-			descend(cx, &p, &join->join.plan.lefttree, &saved_attnos[i],
+			descend(cx, &p, &join->join.plan.lefttree, &attnos[i],
 					weigh_probe, &one, saved);
 			if (one.gain > pc.gain * 1.5)
 			{
@@ -1128,23 +1127,19 @@ consider_join(Position *at, HashJoin *join)
 			keep_key(&p, attnos, &which, best);
 	}
 
+	/* as ExecChooseHashTableSize does it, roughly */
+	spills = total_rows * (hash->plan.plan_width + 40.0) >
+		get_hash_memory_limit() * (parallel ? 2.0 : 1.0);
+	if (spills)
+		pc.gain += outer->plan_rows * (1 - p.pass) * SAVED_SPILL;
+	cost = build_rows * (slow ? COST_BUILD_SLOW : COST_BUILD) +
+		pc.rows * (slow ? COST_PROBE_SLOW : COST_PROBE);
+	if (!bf_join_filter_force && (pc.rows < MIN_PROBED_ROWS || pc.gain < 1.2 * cost))
+		return;
+
+	/* What must be dropped for a probe to cost less than it saves */
 	spec = p.spec;
-	{
-		/* as ExecChooseHashTableSize does it, roughly */
-		bool		spills = total_rows * (hash->plan.plan_width + 40.0) >
-			get_hash_memory_limit() * (parallel ? 2.0 : 1.0);
-		double		cost = build_rows * (slow ? COST_BUILD_SLOW : COST_BUILD) +
-			pc.rows * (slow ? COST_PROBE_SLOW : COST_PROBE);
-
-		if (spills)
-			pc.gain += outer->plan_rows * (1 - p.pass) * SAVED_SPILL;
-		if (!bf_join_filter_force && (pc.rows < MIN_PROBED_ROWS || pc.gain < 1.2 * cost))
-			return;
-
-		/* What must be dropped for a probe to cost less than it saves */
-		spec->min_drop = slow ? (spills ? 10 : 40) : (spills ? 5 : 15);
-	}
-
+	spec->min_drop = slow ? (spills ? 10 : 40) : (spills ? 5 : 15);
 	spec->param = list_length(cx->stmt->paramExecTypes);
 	cx->stmt->paramExecTypes = lappend_oid(cx->stmt->paramExecTypes, INTERNALOID);
 	spec->number = ++cx->nfilters;
