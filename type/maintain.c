@@ -100,11 +100,17 @@ element_expression(const Trigger *trigger, Relation rel)
 	return expr.data;
 }
 
+/*
+ * A generic plan, since the planner would copy a filter that it is given as a
+ * constant, read it whole where it is a stored one, and could not be stopped
+ * meanwhile.
+ */
 static void
 execute(const char *query, int nargs, Oid *types, Datum *values, int expected)
 {
-	int			result = SPI_execute_with_args(query, nargs, types, values,
-											   NULL, false, 0);
+	SPIPlanPtr	plan = SPI_prepare_cursor(query, nargs, types,
+										  CURSOR_OPT_GENERIC_PLAN);
+	int			result = plan ? SPI_execute_plan(plan, values, NULL, false, 0) : SPI_result;
 
 	if (result != expected)
 		elog(ERROR, "query of bloom_maintain failed: %s",
@@ -122,6 +128,7 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 	const char *rows;
 	Oid			types[2] = {TEXTOID, InvalidOid};
 	Datum		values[2];
+	Datum		added[2];
 	BfHeader	h;
 	bool		isnull;
 
@@ -175,22 +182,31 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 	 * The new elements as a filter to be united, or, where unions do not
 	 * merge, as an array.  Of a set only what is missing counts.
 	 */
-	if (h.expansion != 0)
-		execute(psprintf("UPDATE %1$s f SET filter = %2$s.bloom_add_all(f.filter, m.elements) "
-						 "FROM (SELECT pg_catalog.array_agg(%3$s) AS elements FROM %4$s n %5$s) m "
-						 "WHERE f.name OPERATOR(pg_catalog.=) $1 AND m.elements IS NOT NULL AND $2 IS NOT NULL",
-						 table, schema, element, rows,
-						 h.layout->multiset ? "" :
-						 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),
-				2, types, values, SPI_OK_UPDATE);
-	else
-		execute(psprintf("UPDATE %1$s f SET filter = f.filter OPERATOR(%2$s.|) m.missing "
-						 "FROM (SELECT %2$s.bloom_agg(%3$s, $2) AS missing FROM %4$s n %5$s) m "
-						 "WHERE f.name OPERATOR(pg_catalog.=) $1 AND %2$s.bloom_cardinality(m.missing) OPERATOR(pg_catalog.>) 0",
-						 table, schema, element, rows,
-						 h.layout->multiset ? "" :
-						 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),
-				2, types, values, SPI_OK_UPDATE);
+	execute(psprintf("SELECT %s FROM %s n %s",
+					 h.expansion != 0 ? psprintf("pg_catalog.array_agg(%s)", element)
+					 : psprintf("%s.bloom_agg(%s, $2)", schema, element),
+					 rows,
+					 h.layout->multiset ? "" :
+					 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),
+			2, types, values, SPI_OK_SELECT);
+	added[0] = values[0];
+	added[1] = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+							 &isnull);
+	types[1] = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
+	if (!isnull && h.expansion == 0)
+	{
+		BfHeader	news;
+
+		bf_fetch_header(added[1], &news);
+		isnull = news.kind == BF_KIND_NONE;
+	}
+	if (!isnull)
+		execute(psprintf("UPDATE %s SET filter = %s WHERE name OPERATOR(pg_catalog.=) $1",
+						 table,
+						 psprintf(h.expansion != 0
+								  ? "%s.bloom_add_all(filter, $2)"
+								  : "filter OPERATOR(%s.|) $2", schema)),
+				2, types, added, SPI_OK_UPDATE);
 
 	SPI_finish();
 	PG_RETURN_POINTER(NULL);

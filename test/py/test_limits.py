@@ -228,6 +228,11 @@ def stopped_in_time():
                       EXECUTE FUNCTION bloom_maintain('kept_{layout}', '{layout}', 'i')""")
     overall = 0
     timer = Timer()
+    # Tuples are copied by the server, and it cannot be stopped meanwhile: a
+    # second, and what this machine takes to fill that much memory twice.
+    allowed = SECOND + 2 * min(
+        timer.run(f"SELECT octet_length(repeat('x', {SIZE}))", 0)[0] for _ in range(3))
+    print(f"        at most {allowed:.2f} s late")
     try:
         for name, layouts, sql in operations():
             for layout in layouts:
@@ -240,7 +245,7 @@ def stopped_in_time():
                 for share in (0.3, 0.75) if total > SECOND else ():
                     worst = max(worst, timer.run(statement, total * share)[1])
                 overall = max(overall, worst)
-                checks.check(worst <= SECOND, f"{layout}: {name}: {total:.2f} s" +
+                checks.check(worst <= allowed, f"{layout}: {name}: {total:.2f} s" +
                              (f", stops {worst:.2f} s late at most" if total > SECOND else ""))
     finally:
         timer.session.close()
