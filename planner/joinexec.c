@@ -3,7 +3,9 @@
  * joinexec.c
  *	  The nodes that build and probe a join filter.
  *
- * Both hand on their child's slots as they are.  The builder, under a Hash,
+ * Both hand on their child's slots as they are, but for a probe above a table:
+ * that one copies the columns that are needed, which the scan would do of every
+ * row.  The builder, under a Hash,
  * adds the keys of every row to the filter, which is complete when the child
  * has no more.  Until then the probe lets every row pass, and so it does in
  * an EvalPlanQual recheck, where the inner side is not what it was.
@@ -200,16 +202,30 @@ hash_keys(KeyReader *readers, int nkeys, TupleTableSlot *slot, ExprContext *econ
 }
 
 /*
- * Our result is the child's, in the child's kind of slot.
+ * Our result is the child's, in the child's kind of slot, or columns of it.
  */
 static void
 adopt_child(CustomScanState *css, EState *estate, int eflags)
 {
-	PlanState  *child = ExecInitNode(outerPlan(css->ss.ps.plan), estate, eflags);
+	PlanState  *ps = &css->ss.ps;
+	PlanState  *child = ExecInitNode(outerPlan(ps->plan), estate, eflags);
 
 	outerPlanState(css) = child;
-	css->ss.ps.resultops = ExecGetResultSlotOps(child, &css->ss.ps.resultopsfixed);
-	css->ss.ps.resultopsset = true;
+	if (ps->ps_ProjInfo != NULL)
+	{
+		/* The server takes it that we have a virtual tuple to copy from. */
+		ps->scanops = ExecGetResultSlotOps(child, NULL);
+		ps->scanopsfixed = false;
+		ps->scanopsset = true;
+		ps->ps_ProjInfo = ExecBuildProjectionInfo(ps->plan->targetlist, ps->ps_ExprContext,
+												  ps->ps_ResultTupleSlot, ps,
+												  ExecGetResultType(child));
+	}
+	else
+	{
+		ps->resultops = ExecGetResultSlotOps(child, &ps->resultopsfixed);
+		ps->resultopsset = true;
+	}
 }
 
 static void
@@ -911,6 +927,22 @@ passes(ProbeState *node, TupleTableSlot *slot)
 	return true;
 }
 
+/*
+ * What we return for a row of the child's.
+ */
+static inline TupleTableSlot *
+result_of(PlanState *ps, TupleTableSlot *slot)
+{
+	ProjectionInfo *projection = ps->ps_ProjInfo;
+
+	if (projection == NULL)
+		return slot;
+	if (TupIsNull(slot))
+		return ExecClearTuple(projection->pi_state.resultslot);
+	projection->pi_exprContext->ecxt_scantuple = slot;
+	return ExecProject(projection);
+}
+
 static TupleTableSlot *
 probe_exec(PlanState *ps)
 {
@@ -922,7 +954,7 @@ probe_exec(PlanState *ps)
 		TupleTableSlot *slot = ExecProcNode(child);
 
 		if (TupIsNull(slot) || passes(node, slot))
-			return slot;
+			return result_of(ps, slot);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -931,7 +963,7 @@ probe_exec(PlanState *ps)
 static TupleTableSlot *
 probe_exec_off(PlanState *ps)
 {
-	return ExecProcNode(outerPlanState(ps));
+	return result_of(ps, ExecProcNode(outerPlanState(ps)));
 }
 
 /*

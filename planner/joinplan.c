@@ -33,6 +33,7 @@
 #include "planner/joinfilter.h"
 
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_type.h"
@@ -46,6 +47,7 @@
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 #include <math.h>
@@ -88,6 +90,7 @@ typedef struct PlanContext
 	PlannedStmt *stmt;
 	int			next_node_id;
 	int			nfilters;
+	List	   *probes;			/* of CustomScan */
 
 	/*
 	 * Parameters that cannot change the result of a node while the plan runs:
@@ -893,6 +896,7 @@ place_probe(Plan **at, const AttrNumber *attnos, double work, void *context)
 		probe = insert_node(pc->at->cx, at, &bf_join_probe_methods);
 		/* so that the counters of all participants are put together */
 		probe->scan.plan.parallel_aware = pc->at->in_gather;
+		pc->at->cx->probes = lappend(pc->at->cx->probes, probe);
 	}
 	for (int i = 0; i < spec->nkeys; i++)
 	{
@@ -903,6 +907,121 @@ place_probe(Plan **at, const AttrNumber *attnos, double work, void *context)
 	}
 	probe->custom_private = lappend(probe->custom_private, bf_write_join_spec(spec));
 	probe->scan.plan.plan_rows = clamp_row_est(probe->scan.plan.plan_rows * p->pass);
+}
+
+/*
+ * The relation of a scan that returns the table's rows where they lie, if its
+ * target list is all of their columns; 0 of another node.
+ */
+static Index
+scanned_table(PlanContext *cx, Plan *plan)
+{
+	Index		relid;
+
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			relid = ((Scan *) plan)->scanrelid;
+			return rt_fetch(relid, cx->stmt->rtable)->rtekind == RTE_RELATION ? relid : 0;
+		default:
+			return 0;
+	}
+}
+
+/*
+ * A scan copies the columns that are needed out of every row.  Let the probe
+ * do that instead, of the rows that pass.  Only columns: what is computed of
+ * them may fail.
+ */
+static void
+project_above(PlanContext *cx, CustomScan *probe)
+{
+	Plan	   *scan = probe->scan.plan.lefttree;
+	Index		relid = scanned_table(cx, scan);
+	List	   *columns = NIL;	/* the scan's new target list, */
+	List	   *input = NIL;	/* and how the probe sees it */
+	List	   *output = NIL;
+	List	   *private = NIL;
+	bool		all_in_order = true;
+	Relation	rel;
+	TupleDesc	desc;
+	ListCell   *lc;
+
+	if (relid == 0 || scan->targetlist == NIL)
+		return;
+
+	/* system columns are no part of a row's columns */
+	foreach(lc, scan->targetlist)
+	{
+		TargetEntry *te = lfirst(lc);
+
+		if (!IsA(te->expr, Var) || ((Var *) te->expr)->varattno <= 0 ||
+			((Var *) te->expr)->varno != (int) relid)
+			return;
+		all_in_order = all_in_order && ((Var *) te->expr)->varattno == te->resno;
+	}
+
+	/* as tlist_matches_tupdesc() wants it */
+	rel = table_open(rt_fetch(relid, cx->stmt->rtable)->relid, NoLock);
+	desc = RelationGetDescr(rel);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		if (att->attisdropped || att->atthasmissing)
+		{
+			columns = NIL;
+			break;
+		}
+		columns = lappend(columns,
+						  makeTargetEntry((Expr *) makeVar(relid, i + 1, att->atttypid,
+														   att->atttypmod, att->attcollation, 0),
+										  i + 1, pstrdup(NameStr(att->attname)), false));
+		input = lappend(input,
+						makeTargetEntry((Expr *) makeVar(OUTER_VAR, i + 1, att->atttypid,
+														 att->atttypmod, att->attcollation, 0),
+										i + 1, pstrdup(NameStr(att->attname)), false));
+	}
+	table_close(rel, NoLock);
+	if (columns == NIL ||
+		(all_in_order && list_length(columns) == list_length(scan->targetlist)))
+		return;
+
+	foreach(lc, scan->targetlist)
+	{
+		TargetEntry *te = flatCopyTargetEntry(lfirst(lc));
+		Var		   *var = (Var *) te->expr;
+
+		te->expr = (Expr *) makeVar(INDEX_VAR, var->varattno, var->vartype,
+									var->vartypmod, var->varcollid, 0);
+		output = lappend(output, te);
+	}
+
+	/* the keys */
+	foreach(lc, probe->custom_private)
+	{
+		BfJoinSpec *spec = bf_read_join_spec(lfirst(lc));
+
+		for (int i = 0; i < spec->nkeys; i++)
+			spec->keys[i].attno = output_var(scan, spec->keys[i].attno)->varattno;
+		private = lappend(private, bf_write_join_spec(spec));
+	}
+	foreach(lc, probe->custom_exprs)
+	{
+		Var		   *var = lfirst(lc);
+
+		var->varattno = output_var(scan, var->varattno)->varattno;
+	}
+
+	probe->custom_private = private;
+	probe->custom_scan_tlist = input;
+	probe->scan.plan.targetlist = output;
+	scan->targetlist = columns;
 }
 
 /* ------------------------------------------------------------------------
@@ -1249,6 +1368,8 @@ add_join_filters(PlannedStmt *stmt)
 		if (lfirst(lc) != NULL)
 			visit((Plan **) &lfirst(lc), &at);
 	}
+	foreach(lc, cx.probes)
+		project_above(&cx, lfirst(lc));
 }
 
 static PlannedStmt *
