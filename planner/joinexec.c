@@ -23,6 +23,7 @@
 #include "planner/joinfilter.h"
 
 #include "access/parallel.h"
+#include "access/tableam.h"
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
@@ -816,6 +817,7 @@ typedef struct ProbeState
 	Probe	   *probes;			/* in the order of the plan */
 	Probe	  **order;			/* best first */
 	bool		off;			/* only hand rows on */
+	ScanState  *scan;			/* the child, if we may read its table ourselves */
 
 	/* counters: a row for every process, a column for every probe */
 	ProbeCounters *counters;
@@ -943,6 +945,24 @@ result_of(PlanState *ps, TupleTableSlot *slot)
 	return ExecProject(projection);
 }
 
+/*
+ * The child's next row.  Once a scan of a whole table has begun, and nothing is
+ * to be done with its rows, not even to count them, this goes round ExecScan():
+ * it saves what a node more costs, so that a probe that drops nothing loses
+ * nothing.
+ */
+static inline TupleTableSlot *
+next_row(const ProbeState *node, PlanState *child)
+{
+	const ScanState *scan = node->scan;
+
+	if (scan == NULL || scan->ss_currentScanDesc == NULL || child->chgParam != NULL)
+		return ExecProcNode(child);
+	return table_scan_getnextslot(scan->ss_currentScanDesc, child->state->es_direction,
+								  scan->ss_ScanTupleSlot) ?
+		scan->ss_ScanTupleSlot : NULL;
+}
+
 static TupleTableSlot *
 probe_exec(PlanState *ps)
 {
@@ -951,7 +971,7 @@ probe_exec(PlanState *ps)
 
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(child);
+		TupleTableSlot *slot = next_row(node, child);
 
 		if (TupIsNull(slot) || passes(node, slot))
 			return result_of(ps, slot);
@@ -984,6 +1004,7 @@ probe_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	ProbeState *node = (ProbeState *) css;
 	CustomScan *plan = (CustomScan *) css->ss.ps.plan;
+	PlanState  *child;
 	ListCell   *lc;
 	int			i = 0;
 
@@ -993,6 +1014,10 @@ probe_begin(CustomScanState *css, EState *estate, int eflags)
 	node->order = palloc(node->nprobes * sizeof(Probe *));
 	node->off = !bf_join_filter || estate->es_epq_active != NULL;
 	css->ss.ps.ExecProcNode = node->off ? probe_exec_off : probe_exec;
+	child = outerPlanState(css);
+	if (IsA(child, SeqScanState) && child->qual == NULL && child->ps_ProjInfo == NULL &&
+		child->instrument == NULL)
+		node->scan = (ScanState *) child;
 	foreach(lc, plan->custom_private)
 	{
 		Probe	   *probe = &node->probes[i];
