@@ -19,6 +19,7 @@
 #define BF_WORDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -35,6 +36,9 @@ bf_mix64(uint64_t x)
 	x ^= x >> 33;
 	return x;
 }
+
+/* Words that are read ahead. */
+#define BF_WORDS_AHEAD	16
 
 /* The word of an element that was mixed to h, of mask + 1 words. */
 static inline uint32_t
@@ -72,6 +76,24 @@ bf_words_add(uint64_t *words, uint32_t mask, uint64_t h)
 		return false;
 	*word |= bits;
 	return true;
+}
+
+/*
+ * Add n elements; how many were not there.  Words are fetched ahead: a large
+ * filter is not in the cache.
+ */
+static inline uint64_t
+bf_words_add_many(uint64_t *words, uint32_t mask, const uint64_t *h, size_t n)
+{
+	uint64_t	nadded = 0;
+
+	for (size_t i = 0; i < n; i++)
+	{
+		if (i + BF_WORDS_AHEAD < n)
+			__builtin_prefetch(&words[bf_word_of(h[i + BF_WORDS_AHEAD], mask)], 1);
+		nadded += bf_words_add(words, mask, h[i]);
+	}
+	return nadded;
 }
 
 /* 2n words become n: what was contained stays so. */

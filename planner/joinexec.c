@@ -46,8 +46,11 @@
 /* Bits an element below which a filter gives up. */
 #define GIVE_UP_BITS		4
 
-/* A queue of hashes begins with room for so many. */
-#define FIRST_QUEUE			1024
+/*
+ * Hashes wait in a queue and are added together.  One that waits for a filter to
+ * be made begins with that size, too.
+ */
+#define QUEUE_LENGTH		1024
 
 /* If a queue is too short, there may be so many times as many rows to come. */
 #define MORE_ROWS			8
@@ -284,14 +287,13 @@ typedef struct BuildState
 	JoinFilter *filter;			/* NULL: only hand rows on */
 	bool		started;		/* the child's rows are being read */
 	bool		adding;			/* to the filter */
-	uint64		unreported;		/* of a shared filter */
 
 	/*
 	 * A filter of this process is sized when its rows have been counted: until
 	 * then their hashes wait.  If they are too many, it is made while they
 	 * come.
 	 */
-	Size		limit;			/* bytes of a filter; a queue may have half */
+	Size		limit;			/* bytes of a filter; the queue may have half */
 	uint64	   *queue;			/* or NULL */
 	Size		queued;
 	Size		queue_size;
@@ -408,6 +410,54 @@ start_building(BuildState *node)
 }
 
 /*
+ * Add what is in the queue to the words that all share; how many were not there.
+ */
+static uint64
+add_shared(BuildState *node)
+{
+	JoinFilter *filter = node->filter;
+	uint64		nadded = 0;
+
+	for (Size i = 0; i < node->queued; i++)
+	{
+		uint64		h = node->queue[i];
+		uint64		bits = bf_word_bits(h);
+		pg_atomic_uint64 *word;
+
+		if (i + BF_WORDS_AHEAD < node->queued)
+			__builtin_prefetch(&filter->words[bf_word_of(node->queue[i + BF_WORDS_AHEAD],
+														 filter->mask)], 1);
+		word = (pg_atomic_uint64 *) &filter->words[bf_word_of(h, filter->mask)];
+		if ((pg_atomic_read_u64(word) & bits) == bits)
+			continue;
+		pg_atomic_fetch_or_u64(word, bits);
+		nadded++;
+	}
+	return nadded;
+}
+
+/*
+ * Add what is in the queue.
+ */
+static void
+flush_queue(BuildState *node)
+{
+	JoinFilter *filter = node->filter;
+	SharedFilter *shared = filter->shared;
+	uint64		nadded;
+
+	if (shared != NULL)
+		nadded = pg_atomic_add_fetch_u64(&shared->nadded, add_shared(node));
+	else
+		nadded = filter->nadded += bf_words_add_many(filter->words, filter->mask,
+													 node->queue, node->queued);
+	node->queued = 0;
+	if (nadded * GIVE_UP_BITS > ((uint64) filter->mask + 1) * 64 ||
+		(shared != NULL && pg_atomic_read_u32(&shared->abandoned) != 0))
+		abandon(node);
+}
+
+/*
  * Make a filter of this process for so many rows, and move the queue there.
  */
 static void
@@ -427,35 +477,42 @@ make_private(BuildState *node, double rows)
 	}
 	filter->mask = ((uint32) 1 << log2_words) - 1;
 	filter->nadded = 0;
-	for (Size i = 0; i < node->queued; i++)
-		filter->nadded += bf_words_add(filter->words, filter->mask, node->queue[i]);
-	free_queue(node);
+	flush_queue(node);
+	if (node->queue_size > QUEUE_LENGTH)
+		free_queue(node);
 }
 
 /*
- * Make room for another hash.  If there is none, make the filter.
+ * Make room in the queue for another hash.
  */
 static void
-enlarge_queue(BuildState *node)
+make_room(BuildState *node)
 {
-	Size		size = node->queue == NULL ? FIRST_QUEUE : node->queue_size * 2;
+	Size		size = node->queue == NULL ? QUEUE_LENGTH : node->queue_size * 2;
 	uint64	   *queue = NULL;
 
-	if (size * sizeof(uint64) <= Max(node->limit / 2, FIRST_QUEUE * sizeof(uint64)))
-		queue = try_alloc(node, size * sizeof(uint64), 0);
-	if (queue == NULL)
+	if (node->queue != NULL && node->filter->words != NULL)
 	{
-		make_private(node, Max((double) node->queued * MORE_ROWS,
-							   ldexp(64 / BF_JOIN_BITS_PER_KEY, node->spec->log2_words)));
+		flush_queue(node);
 		return;
 	}
-	if (node->queue != NULL)
+	if (size == QUEUE_LENGTH || size * sizeof(uint64) <= node->limit / 2)
+		queue = try_alloc(node, size * sizeof(uint64), 0);
+	if (queue == NULL && node->queue == NULL)
+		abandon(node);
+	else if (queue == NULL)
+		make_private(node, Max((double) node->queued * MORE_ROWS,
+							   ldexp(64 / BF_JOIN_BITS_PER_KEY, node->spec->log2_words)));
+	else
 	{
-		memcpy(queue, node->queue, node->queued * sizeof(uint64));
-		pfree(node->queue);
+		if (node->queue != NULL)
+		{
+			memcpy(queue, node->queue, node->queued * sizeof(uint64));
+			pfree(node->queue);
+		}
+		node->queue = queue;
+		node->queue_size = size;
 	}
-	node->queue = queue;
-	node->queue_size = size;
 }
 
 /*
@@ -465,10 +522,8 @@ static void
 finish_building(BuildState *node)
 {
 	JoinFilter *filter = node->filter;
-	bool		adding = node->adding;
 
 	node->started = false;
-	node->adding = false;
 	if (filter == NULL)
 		return;
 
@@ -476,19 +531,24 @@ finish_building(BuildState *node)
 	{
 		SharedFilter *shared = filter->shared;
 
-		if (adding)
+		if (node->adding)
+			flush_queue(node);
+		if (node->adding)
 		{
-			pg_atomic_fetch_add_u64(&shared->nadded, node->unreported);
-			node->unreported = 0;
 			pg_atomic_fetch_add_u32(&shared->nfinished, 1);
 			pg_atomic_fetch_sub_u32(&shared->nbuilding, 1);
 		}
+		free_queue(node);
+		node->adding = false;
 		return;
 	}
 
-	if (adding && filter->words == NULL)
+	if (node->adding && filter->words != NULL)
+		flush_queue(node);
+	else if (node->adding)
 		make_private(node, node->queued);
-	if (adding && filter->words != NULL)
+	free_queue(node);
+	if (node->adding)
 	{
 		uint32		nwords = filter->mask + 1;
 
@@ -501,46 +561,7 @@ finish_building(BuildState *node)
 		filter->mask = nwords - 1;
 		filter->state = FILTER_READY;
 	}
-}
-
-static void
-add_shared(BuildState *node, uint64 h)
-{
-	JoinFilter *filter = node->filter;
-	uint64		bits = bf_word_bits(h);
-	pg_atomic_uint64 *word = (pg_atomic_uint64 *) &filter->words[bf_word_of(h, filter->mask)];
-
-	if ((pg_atomic_read_u64(word) & bits) == bits)
-		return;
-	pg_atomic_fetch_or_u64(word, bits);
-	if (++node->unreported == 1024)
-	{
-		SharedFilter *shared = filter->shared;
-
-		node->unreported = 0;
-		if (pg_atomic_add_fetch_u64(&shared->nadded, 1024) * GIVE_UP_BITS >
-			((uint64) filter->mask + 1) * 64 ||
-			pg_atomic_read_u32(&shared->abandoned) != 0)
-			abandon(node);
-	}
-}
-
-static void
-add_private(BuildState *node, uint64 h)
-{
-	JoinFilter *filter = node->filter;
-
-	if (filter->words == NULL && node->queued == node->queue_size)
-	{
-		enlarge_queue(node);
-		if (!node->adding)
-			return;
-	}
-	if (filter->words == NULL)
-		node->queue[node->queued++] = h;
-	else if (bf_words_add(filter->words, filter->mask, h) &&
-			 ++filter->nadded * GIVE_UP_BITS > ((uint64) filter->mask + 1) * 64)
-		abandon(node);
+	node->adding = false;
 }
 
 static TupleTableSlot *
@@ -576,10 +597,13 @@ build_exec(PlanState *ps)
 
 	if (!found)
 		return slot;
-	if (node->filter->shared != NULL)
-		add_shared(node, h);
-	else
-		add_private(node, h);
+	while (node->queued == node->queue_size)
+	{
+		make_room(node);
+		if (!node->adding)
+			return slot;
+	}
+	node->queue[node->queued++] = h;
 	return slot;
 }
 
