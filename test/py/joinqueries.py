@@ -226,8 +226,23 @@ class Table:
             yield insert.replace(self.name, f"{self.name}_0", 1) + " WHERE i % 2 = 1"
         else:
             what = {"plain": "TABLE", "temporary": "TEMPORARY TABLE"}[kind]
-            yield f"CREATE {what} {self.name} ({', '.join(columns)})"
-            yield insert
+            history = rng.choice(("plain",) * 4 + ("dropped", "added"))
+            if history == "dropped":
+                yield f"CREATE {what} {self.name} ({', '.join([*columns[:2], 'junk text', *columns[2:]])})"
+                yield f"ALTER TABLE {self.name} DROP COLUMN junk"
+                yield insert
+            elif history == "added":
+                # rows that lack the last column, which then is not stored
+                _, family, type_ = self.columns[-1]
+                default = family.value.format(v=f"({rng.randrange(40)})", i="1", type=type_)
+                yield f"CREATE {what} {self.name} ({', '.join(columns)})"
+                yield f"{insert} WHERE i % 3 > 0"
+                yield f"ALTER TABLE {self.name} DROP COLUMN {self.columns[-1][0]}"
+                yield f"ALTER TABLE {self.name} ADD COLUMN {columns[-1]} DEFAULT {default}"
+                yield f"{insert} WHERE i % 3 = 0"
+            else:
+                yield f"CREATE {what} {self.name} ({', '.join(columns)})"
+                yield insert
             if rng.random() < 0.3:
                 yield f"ALTER TABLE {self.name} ADD PRIMARY KEY (id)"
         for name, family, _ in self.columns[1:]:
