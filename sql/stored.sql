@@ -393,6 +393,11 @@ SELECT id, max(stored_beyond(id, format('filter @> %s', x))) <= 8 AS few
 FROM unnest('{2,3,17,100}'::int[]) id, unnest('{1,777,-1,-777}'::int[]) x GROUP BY id ORDER BY id;
 SELECT id, max(stored_beyond(id, format('filter @> %s', x))) <= 4 * (chunks + 1) AS few
 FROM (VALUES (8, 7), (12, 7), (14, 3), (13, 3), (10, 64)) v(id, chunks), unnest('{1,777,-1,-777}'::int[]) x GROUP BY id, chunks ORDER BY id;
+-- to add what is there already; what is new, and what counts copies, changes as in memory
+SELECT id, max(stored_beyond(id, format('bloom_add(filter, %s) IS NULL', x))) <= 8 AS few
+FROM unnest('{2,3,17,100}'::int[]) id, unnest('{1,777}'::int[]) x GROUP BY id ORDER BY id;
+SELECT count(*) AS pairs, count(*) FILTER (WHERE bloom_add(filter, x) IS DISTINCT FROM bloom_add(filter::bytea::bloomfilter, x)) AS differ
+FROM stored_external, unnest('{1,-1,777,-777,NULL}'::int[]) x WHERE id IN (1, 2, 3, 8, 11, 12, 14, 17, 18, 19, 20);
 -- inline, empty, unsized
 SELECT id, stored_beyond(id, 'filter @> 1') AS none FROM unnest('{1,31,32,33}'::int[]) id;
 -- the header alone

@@ -128,7 +128,10 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(1))
 		PG_RETURN_DATUM(bf_handle_again(PG_GETARG_DATUM(0)));
 
-	el = bf_element_of_site(fcinfo, 1);
+	if (bf_stored_has(fcinfo))
+		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+
+	el = bf_element_of_probe(fcinfo, 1);
 	handle = bf_get_handle(PG_GETARG_DATUM(0));
 	if (handle != NULL)
 	{

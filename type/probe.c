@@ -438,6 +438,42 @@ bf_sql_contained(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(contains(fcinfo, 1, 0));
 }
 
+/*
+ * For bloom_add(): what the call site keeps is a probe's.
+ */
+BfElement *
+bf_element_of_probe(FunctionCallInfo fcinfo, int value_arg)
+{
+	BfProbeSite *site = fcinfo->flinfo->fn_extra;
+
+	if (unlikely(site == NULL))
+	{
+		site = make_site(fcinfo);
+		bf_element_init_arg(&site->el, fcinfo, value_arg);
+	}
+	return &site->el;
+}
+
+/*
+ * Is the first argument a filter that is stored, and changes nothing if the
+ * second is added?  Slices of it tell.
+ */
+bool
+bf_stored_has(FunctionCallInfo fcinfo)
+{
+	BfProbeSite *site;
+
+	if (!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(PG_GETARG_DATUM(0))))
+		return false;
+	(void) bf_element_of_probe(fcinfo, 1);
+	site = fcinfo->flinfo->fn_extra;
+	if (contains(fcinfo, 0, 1) && bf_is_sized(&site->h) && !site->h.layout->multiset)
+		return true;
+	/* the caller uses the element for what it likes */
+	site->len = 0;
+	return false;
+}
+
 /* ------------------------------------------------------------------------
  * Arrays
  * ------------------------------------------------------------------------

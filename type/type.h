@@ -156,6 +156,8 @@ extern void bf_element_init_row(BfElement *el, TupleDesc columns,
 								MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
+extern BfElement *bf_element_of_probe(FunctionCallInfo fcinfo, int value_arg);
+extern bool bf_stored_has(FunctionCallInfo fcinfo);
 extern BfElement *bf_element_of_site(FunctionCallInfo fcinfo, int argno);
 extern bool bf_element_of_array(BfElement *el, const ArrayType *array,
 								FunctionCallInfo fcinfo);

@@ -238,7 +238,7 @@ class Table:
                 yield f"CREATE {what} {self.name} ({', '.join(columns)})"
                 yield f"{insert} WHERE i % 3 > 0"
                 yield f"ALTER TABLE {self.name} DROP COLUMN {self.columns[-1][0]}"
-                yield f"ALTER TABLE {self.name} ADD COLUMN {columns[-1]} DEFAULT {default}"
+                yield f"ALTER TABLE {self.name} ADD COLUMN {columns[-1]} DEFAULT ({default})"
                 yield f"{insert} WHERE i % 3 = 0"
             else:
                 yield f"CREATE {what} {self.name} ({', '.join(columns)})"
