@@ -880,10 +880,10 @@ attach(ProbeState *node, Probe *probe)
 
 /*
  * A sample is full.  A probe that drops too little pauses, for twice as long
- * as the last time; the others are ordered by what they drop for their cost.
+ * as the last time.
  */
 static void
-end_sample(ProbeState *node, Probe *probe)
+end_sample(Probe *probe)
 {
 	double		dropped = (double) probe->sample_dropped / probe->sampled;
 
@@ -897,7 +897,14 @@ end_sample(ProbeState *node, Probe *probe)
 	else
 		probe->next_pause = FIRST_PAUSE;
 	probe->sampled = probe->sample_dropped = 0;
+}
 
+/*
+ * Order the probes by what they drop for their cost.
+ */
+static void
+order_probes(ProbeState *node)
+{
 	for (int i = 1; i < node->nprobes; i++)
 	{
 		Probe	   *moving = node->order[i];
@@ -915,10 +922,12 @@ end_sample(ProbeState *node, Probe *probe)
 static bool
 passes(ProbeState *node, TupleTableSlot *slot)
 {
-	for (int i = 0; i < node->nprobes; i++)
+	bool		pass = true;
+	bool		sampled = false;
+
+	for (int i = 0; pass && i < node->nprobes; i++)
 	{
 		Probe	   *probe = node->order[i];
-		bool		pass;
 		uint64		h;
 
 		if (probe->pause > 0)
@@ -946,11 +955,15 @@ passes(ProbeState *node, TupleTableSlot *slot)
 		probe->counters->dropped += !pass;
 		probe->sample_dropped += !pass;
 		if (++probe->sampled == SAMPLE_ROWS)
-			end_sample(node, probe);
-		if (!pass)
-			return false;
+		{
+			end_sample(probe);
+			sampled = true;
+		}
 	}
-	return true;
+	/* not before: each of them is to see the row */
+	if (sampled)
+		order_probes(node);
+	return pass;
 }
 
 /*

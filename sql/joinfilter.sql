@@ -226,6 +226,21 @@ SELECT jf_plan('SELECT * FROM jf_big JOIN jf_keys USING (a) WHERE c = 1');
 -- A probe that drops nothing switches itself off
 UPDATE jf_keys SET c = 1;
 SELECT jf_plan('SELECT count(*) FROM jf_big JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+-- Nothing that may fail is computed of a part of a group, whether because the
+-- probe would pause, or because the first rows come before the filter is there
+UPDATE jf_keys SET c = 0 WHERE a % 20 = 0;
+SELECT jf_check('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_plan('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+CREATE INDEX ON jf_big (a);
+SET enable_hashagg = off;
+SET enable_sort = off;
+SELECT jf_check('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (n / 10) AS n FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a OFFSET 0) b) g JOIN jf_keys USING (a) WHERE c = 1');
+RESET enable_hashagg;
+RESET enable_sort;
 -- A builder that has too little memory gives up
 CREATE TABLE jf_many AS SELECT i AS id, (i < 100)::int AS c FROM generate_series(0, 199999) i;
 ANALYZE jf_many;
