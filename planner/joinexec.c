@@ -666,7 +666,8 @@ build_initialize_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordina
 	pg_atomic_init_u64(&shared->nadded, 0);
 	pg_atomic_init_u32(&shared->nbuilding, 0);
 	pg_atomic_init_u32(&shared->nfinished, 0);
-	pg_atomic_init_u32(&shared->abandoned, 0);
+	/* without us it would lack the keys that we read */
+	pg_atomic_init_u32(&shared->abandoned, node->filter == NULL);
 	if (node->filter != NULL)
 	{
 		node->filter->shared = shared;
@@ -691,9 +692,13 @@ static void
 build_initialize_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	BuildState *node = (BuildState *) css;
+	SharedFilter *shared = coordinate;
 
+	/* the setting may be off by now */
 	if (node->filter != NULL)
-		node->filter->shared = coordinate;
+		node->filter->shared = shared;
+	else
+		pg_atomic_write_u32(&shared->abandoned, 1);
 }
 
 /*
