@@ -37,6 +37,7 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/tsmapi.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_type.h"
@@ -47,6 +48,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
+#include "port/atomics.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -378,8 +380,8 @@ plan_is_volatile(Plan **plan, void *context)
 
 /*
  * Nodes whose result another reading can change although no parameter has
- * changed: a foreign server or another extension may do as it likes, and
- * Gather's rows come in any order.
+ * changed: a foreign server or another extension may do as it likes,
+ * Gather's rows come in any order, and some samples depend on the time.
  */
 static bool
 has_own_will(Plan **plan, void *context)
@@ -390,6 +392,8 @@ has_own_will(Plan **plan, void *context)
 		case T_Gather:
 		case T_GatherMerge:
 			return true;
+		case T_SampleScan:
+			return !GetTsmRoutine(((SampleScan *) *plan)->tablesample->tsmhandler)->repeatable_across_scans;
 		case T_CustomScan:
 			if (((CustomScan *) *plan)->methods != &bf_join_build_methods &&
 				((CustomScan *) *plan)->methods != &bf_join_probe_methods)
@@ -1288,6 +1292,12 @@ consider_join(Position *at, HashJoin *join)
 
 	if (!drops_unmatched_outer(join->join.jointype) || !IsA(hash, Hash))
 		return;
+
+#ifdef PG_HAVE_ATOMIC_U64_SIMULATION
+	/* An atomic word is longer than a word there. */
+	if (parallel)
+		return;
+#endif
 
 	/*
 	 * The part of the outer rows that matches, at most: a row with several

@@ -156,6 +156,13 @@ SELECT jf_check('SELECT * FROM (SELECT * FROM jf_view WHERE jf_leak(n)) f JOIN j
 ALTER FUNCTION jf_leak(bigint) STABLE;
 SELECT jf_check('SELECT * FROM (SELECT * FROM jf_view WHERE jf_leak(n)) f JOIN jf_dim d USING (a) WHERE d.keep');
 
+-- A sample that depends on the time is another one when it is read again
+CREATE EXTENSION tsm_system_time;
+SELECT jf_plan('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system_time(1000) ON f.a = d.a WHERE f.b = x OFFSET 0) s');
+SELECT jf_plan('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system(50) ON f.a = d.a WHERE f.b = x OFFSET 0) s');
+SELECT jf_plan('SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system_time(1000) ON f.a = d.a');
+DROP EXTENSION tsm_system_time;
+
 -- UPDATE and DELETE
 BEGIN;
 SELECT jf_plan('UPDATE jf_fact f SET b = 0 FROM jf_dim d WHERE f.a = d.a AND d.keep');
