@@ -235,6 +235,8 @@ fill_meta_page(Page page, const BfIndexMeta *meta)
 {
 	BfIndexMeta *contents = (BfIndexMeta *) PageGetContents(page);
 
+	StaticAssertStmt(MAXALIGN(SizeOfPageHeaderData) + sizeof(BfIndexMeta) <= BLCKSZ,
+					 "the metapage is one page");
 	PageInit(page, BLCKSZ, 0);
 	*contents = *meta;
 	contents->checksum = checksum_of_meta(contents);

@@ -1110,6 +1110,8 @@ probe_initialize_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordina
 		sum->dropped += before[i].dropped;
 		sum->pauses += before[i].pauses;
 	}
+	if (!node->in_shared_memory)
+		pfree(before);
 	node->counters = counters;
 	node->nprocesses = pcxt->nworkers + 1;
 	node->in_shared_memory = true;
