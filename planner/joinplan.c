@@ -123,7 +123,9 @@ typedef struct Placement
 	Oid		   *operators;		/* the join's, one a key */
 	double		pass;			/* the part of the rows expected to pass */
 	bool		late;			/* the outer side's first row is read before the
-								 * filter is there */
+								 * filter is there, */
+	bool		parallel;		/* but with a Parallel Hash only if the plan runs
+								 * without parallelism */
 } Placement;
 
 /* ------------------------------------------------------------------------
@@ -826,7 +828,7 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 			return NULL;
 	}
 
-	if (p->late && (blocking || group_matters(plan, way)))
+	if (p->late && ((blocking && !p->parallel) || group_matters(plan, way)))
 		return NULL;
 	return varno == OUTER_VAR ? child : NULL;
 }
@@ -1327,8 +1329,8 @@ consider_join(Position *at, HashJoin *join)
 	 * table, if it expects that to be cheaper (ExecHashJoin).  What reads all
 	 * of its input for its first row is then past filtering.
 	 */
-	p.late = !parallel &&
-		join->join.jointype != JOIN_RIGHT && join->join.jointype != JOIN_RIGHT_ANTI &&
+	p.parallel = parallel;
+	p.late = join->join.jointype != JOIN_RIGHT && join->join.jointype != JOIN_RIGHT_ANTI &&
 		outer->startup_cost < hash->plan.total_cost;
 
 	/* A dropped row needs not be hashed by the join, nor looked up. */

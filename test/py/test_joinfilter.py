@@ -752,6 +752,35 @@ def switched_meanwhile(checks, library):
                      f"switched off while a portal is open: {rows}, its end {wanted}")
 
 
+def without_workers(checks, library):
+    """A portal is run for a row at a time, so without parallelism: a Parallel Hash
+    is built after the first outer row has been read.  Nothing that may fail is
+    computed of a group that the filter takes rows from by then."""
+    session = Session(library)
+    with contextlib.closing(session):
+        session.must("""DROP TABLE IF EXISTS e, d, f;
+            CREATE TABLE e AS SELECT i / 5 % 1000 AS k, i / 5 AS j FROM generate_series(0, 99999) i;
+            CREATE INDEX ON e (j, k);
+            CREATE TABLE d AS SELECT i * 50 + 7 AS k FROM generate_series(0, 19999) i;
+            CREATE TABLE f AS SELECT i AS j FROM generate_series(0, 199999) i;
+            CREATE INDEX ON f (j);""")
+        session.must("VACUUM ANALYZE d, e, f")
+        session.must("SET enable_nestloop = off; SET enable_sort = off; SET enable_hashagg = off;"
+                     "SET enable_material = off; SET join_collapse_limit = 1; SET parallel_setup_cost = 0;"
+                     "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+                     "SET min_parallel_index_scan_size = 0;" + FORCED.format("on")
+                     + "SET max_parallel_workers_per_gather = 2")
+        query = ("SELECT sum(c) FROM (f JOIN (SELECT j, k, 1 / (count(*) - 1) AS c FROM e GROUP BY j, k) g"
+                 " ON f.j = g.j) JOIN d ON d.k = g.k")
+        plan = " ".join(session.must(f"EXPLAIN (COSTS OFF) {query}"))
+        checks.check(re.search(r"Parallel Hash Join.* Merge Join.*GroupAggregate.*BloomJoinFilter", plan),
+                     "the plan has a Parallel Hash Join above a GroupAggregate")
+        protocol = Protocol(session)
+        rows = protocol.send((b"P", b"s\0", query.encode(), b"\0\0\0"), (b"B", b"p\0s\0", bytes(6)),
+                             (b"E", b"p\0", bytes(3), b"\1"))
+        checks.equal(rows, ["0"], "a portal that is run for one row")
+
+
 # ---------------------------------------------------------------------------
 
 def use_library(path):
@@ -803,6 +832,7 @@ def main():
             checks.part(changed_meanwhile, checks, args.library)
             checks.part(behind_barriers, checks, args.library)
             checks.part(switched_meanwhile, checks, args.library)
+            checks.part(without_workers, checks, args.library)
             checks.part(random_queries, checks, run, args.queries)
     # another database's run may need it still
     harness.query(f"DROP OWNED BY {ROLE}; DO $$ BEGIN DROP ROLE {ROLE};"
