@@ -231,7 +231,7 @@ def stopped_in_time():
     # Tuples are copied by the server, and it cannot be stopped meanwhile: a
     # second, and what this machine takes to fill that much memory twice.
     allowed = SECOND + 2 * min(
-        timer.run(f"SELECT octet_length(repeat('x', {SIZE}))", 0)[0] for _ in range(3))
+        timer.run(f"SELECT octet_length(repeat(repeat('x', {MIB}), {SIZE // MIB}))", 0)[0] for _ in range(3))
     print(f"        at most {allowed:.2f} s late")
     try:
         for name, layouts, sql in operations():
