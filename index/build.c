@@ -588,7 +588,7 @@ finish_page(PageWriter *w)
 	BfPageInfo *info = BfPageGetInfo(w->page.data);
 
 	CHECK_FOR_INTERRUPTS();
-	info->nset = (uint16) bf_popcount((uint8 *) w->page.data + BF_PAGE_DATA,
+	info->nset = (uint32) bf_popcount((uint8 *) w->page.data + BF_PAGE_DATA,
 									  BLCKSZ - BF_PAGE_DATA);
 	w->meta->nset += info->nset;
 	buffer = ReadBufferExtended(w->index, MAIN_FORKNUM, P_NEW,

@@ -48,8 +48,8 @@ typedef struct BfPageInfo
 {
 	uint32		magic;
 	uint32		number;			/* of the page in its layer */
-	uint16		layer;
-	uint16		nset;			/* bits set in the page's blocks */
+	uint32		layer;
+	uint32		nset;			/* bits set in the page's blocks */
 } BfPageInfo;
 
 #define BfPageGetInfo(page)	((BfPageInfo *) PageGetContents(page))

@@ -235,6 +235,8 @@ fill_meta_page(Page page, const BfIndexMeta *meta)
 {
 	BfIndexMeta *contents = (BfIndexMeta *) PageGetContents(page);
 
+	StaticAssertStmt(MAXALIGN(SizeOfPageHeaderData) + sizeof(BfIndexMeta) <= BLCKSZ,
+					 "the metapage is one page");
 	PageInit(page, BLCKSZ, 0);
 	*contents = *meta;
 	contents->checksum = checksum_of_meta(contents);
@@ -757,7 +759,7 @@ set_bits(Relation index, Buffer buffer, const BfIndexLayer *layer, unsigned i,
 	{
 		char		delta[2 * BF_BLOCK_BYTES + 4 * RUN_HEAD];
 		char	   *end = delta;
-		uint16		nset = (uint16) Min(before + (uint32) fresh, PG_UINT16_MAX);
+		uint32		nset = before + (uint32) fresh;
 		LocationIndex lower = BLCKSZ;
 
 		if (((PageHeader) page)->pd_lower != lower)

@@ -666,7 +666,8 @@ build_initialize_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordina
 	pg_atomic_init_u64(&shared->nadded, 0);
 	pg_atomic_init_u32(&shared->nbuilding, 0);
 	pg_atomic_init_u32(&shared->nfinished, 0);
-	pg_atomic_init_u32(&shared->abandoned, 0);
+	/* without us it would lack the keys that we read */
+	pg_atomic_init_u32(&shared->abandoned, node->filter == NULL);
 	if (node->filter != NULL)
 	{
 		node->filter->shared = shared;
@@ -691,9 +692,13 @@ static void
 build_initialize_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	BuildState *node = (BuildState *) css;
+	SharedFilter *shared = coordinate;
 
+	/* the setting may be off by now */
 	if (node->filter != NULL)
-		node->filter->shared = coordinate;
+		node->filter->shared = shared;
+	else
+		pg_atomic_write_u32(&shared->abandoned, 1);
 }
 
 /*
@@ -880,10 +885,10 @@ attach(ProbeState *node, Probe *probe)
 
 /*
  * A sample is full.  A probe that drops too little pauses, for twice as long
- * as the last time; the others are ordered by what they drop for their cost.
+ * as the last time.
  */
 static void
-end_sample(ProbeState *node, Probe *probe)
+end_sample(Probe *probe)
 {
 	double		dropped = (double) probe->sample_dropped / probe->sampled;
 
@@ -897,7 +902,14 @@ end_sample(ProbeState *node, Probe *probe)
 	else
 		probe->next_pause = FIRST_PAUSE;
 	probe->sampled = probe->sample_dropped = 0;
+}
 
+/*
+ * Order the probes by what they drop for their cost.
+ */
+static void
+order_probes(ProbeState *node)
+{
 	for (int i = 1; i < node->nprobes; i++)
 	{
 		Probe	   *moving = node->order[i];
@@ -915,10 +927,12 @@ end_sample(ProbeState *node, Probe *probe)
 static bool
 passes(ProbeState *node, TupleTableSlot *slot)
 {
-	for (int i = 0; i < node->nprobes; i++)
+	bool		pass = true;
+	bool		sampled = false;
+
+	for (int i = 0; pass && i < node->nprobes; i++)
 	{
 		Probe	   *probe = node->order[i];
-		bool		pass;
 		uint64		h;
 
 		if (probe->pause > 0)
@@ -946,11 +960,15 @@ passes(ProbeState *node, TupleTableSlot *slot)
 		probe->counters->dropped += !pass;
 		probe->sample_dropped += !pass;
 		if (++probe->sampled == SAMPLE_ROWS)
-			end_sample(node, probe);
-		if (!pass)
-			return false;
+		{
+			end_sample(probe);
+			sampled = true;
+		}
 	}
-	return true;
+	/* not before: each of them is to see the row */
+	if (sampled)
+		order_probes(node);
+	return pass;
 }
 
 /*
@@ -1092,6 +1110,8 @@ probe_initialize_dsm(CustomScanState *css, ParallelContext *pcxt, void *coordina
 		sum->dropped += before[i].dropped;
 		sum->pauses += before[i].pauses;
 	}
+	if (!node->in_shared_memory)
+		pfree(before);
 	node->counters = counters;
 	node->nprocesses = pcxt->nworkers + 1;
 	node->in_shared_memory = true;

@@ -56,7 +56,7 @@ typedef struct BfJoinSpec
 								 * rows are too many to be counted first */
 	bool		shared;			/* all participants of a Parallel Hash build one */
 	int			min_drop;		/* percent of its rows that a probe must drop to
-								 * be worth it */
+								 * be worth it; 0: it never pauses */
 	int			nkeys;
 	BfJoinKey	keys[FLEXIBLE_ARRAY_MEMBER];
 } BfJoinSpec;

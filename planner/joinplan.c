@@ -24,6 +24,9 @@
  *	- no node between the scan and the join lets an unmatched row influence
  *	  matched ones: step_down() knows the nodes that do not.
  *
+ *	- nothing that may fail is computed of a group that has lost some of its
+ *	  rows only: see group_matters().
+ *
  *	- nothing on the outer side has side effects: with fewer rows parts of it
  *	  may run less often, or not at all, and the search for a first row that
  *	  passes may go further.
@@ -34,6 +37,7 @@
 
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/tsmapi.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_type.h"
@@ -44,6 +48,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
+#include "port/atomics.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -118,7 +123,9 @@ typedef struct Placement
 	Oid		   *operators;		/* the join's, one a key */
 	double		pass;			/* the part of the rows expected to pass */
 	bool		late;			/* the outer side's first row is read before the
-								 * filter is there */
+								 * filter is there, */
+	bool		parallel;		/* but with a Parallel Hash only if the plan runs
+								 * without parallelism */
 } Placement;
 
 /* ------------------------------------------------------------------------
@@ -375,8 +382,8 @@ plan_is_volatile(Plan **plan, void *context)
 
 /*
  * Nodes whose result another reading can change although no parameter has
- * changed: a foreign server or another extension may do as it likes, and
- * Gather's rows come in any order.
+ * changed: a foreign server or another extension may do as it likes,
+ * Gather's rows come in any order, and some samples depend on the time.
  */
 static bool
 has_own_will(Plan **plan, void *context)
@@ -387,6 +394,8 @@ has_own_will(Plan **plan, void *context)
 		case T_Gather:
 		case T_GatherMerge:
 			return true;
+		case T_SampleScan:
+			return !GetTsmRoutine(((SampleScan *) *plan)->tablesample->tsmhandler)->repeatable_across_scans;
 		case T_CustomScan:
 			if (((CustomScan *) *plan)->methods != &bf_join_build_methods &&
 				((CustomScan *) *plan)->methods != &bf_join_probe_methods)
@@ -543,6 +552,111 @@ same_equality(Oid a, Oid b)
  * ------------------------------------------------------------------------
  */
 
+/* What is known of the nodes above, up to the join. */
+typedef struct Way
+{
+	double		work;			/* what a dropped row saves there, in nanoseconds */
+	bool		fallible;		/* they compute what may fail */
+	bool		whole;			/* a group is to be dropped whole or not at all */
+} Way;
+
+static bool
+is_fallible_function(Oid function, void *context)
+{
+	return !get_func_leakproof(function);
+}
+
+/*
+ * Can an expression fail?  An aggregate cannot; *inside tells whether to look
+ * at what it is of.
+ */
+static bool
+is_fallible(Node *node, void *inside)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_Aggref:
+		case T_WindowFunc:
+			if (!*(bool *) inside)
+				return false;
+			break;
+		case T_List:
+		case T_TargetEntry:
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_RelabelType:
+		case T_BoolExpr:
+		case T_NullTest:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+			break;
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_ScalarArrayOpExpr:
+		case T_FuncExpr:
+			if (check_functions_in_node(node, is_fallible_function, NULL))
+				return true;
+			break;
+		default:
+			return true;
+	}
+	return expression_tree_walker(node, is_fallible, inside);
+}
+
+/*
+ * Does the node compute what may fail?  Of a group's rows only what becomes of
+ * them counts, unless inside: then its rows are groups, too.
+ */
+static bool
+node_is_fallible(Plan *plan, bool inside)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Material:
+		case T_Sort:
+		case T_IncrementalSort:
+		case T_SubqueryScan:
+		case T_Group:
+		case T_Agg:
+		case T_Unique:
+		case T_CustomScan:
+			break;
+		case T_WindowAgg:
+			if (is_fallible((Node *) ((WindowAgg *) plan)->runCondition, &inside))
+				return true;
+			break;
+		default:
+			return true;
+	}
+	return is_fallible((Node *) plan->targetlist, &inside) ||
+		is_fallible((Node *) plan->qual, &inside);
+}
+
+static bool
+makes_groups(Plan *plan)
+{
+	return IsA(plan, Group) || IsA(plan, Agg) || IsA(plan, Unique) || IsA(plan, WindowAgg);
+}
+
+/*
+ * Must the node's groups be dropped whole, or not at all?
+ *
+ * A probe passes all rows before the filter is there, and while it pauses, so
+ * of a group that matches nothing some rows may come and others not.  The join
+ * drops what becomes of it; but 1 / (count(*) - 1) has failed by then.
+ */
+static bool
+group_matters(Plan *plan, const Way *way)
+{
+	return makes_groups(plan) && (way->fallible || node_is_fallible(plan, false));
+}
+
 /*
  * Are all keys among the columns by which the node groups its input, and with
  * the join's equality?  Then a group is dropped whole or not at all.
@@ -572,7 +686,7 @@ keys_are_grouped(const Placement *p, const AttrNumber *attnos, int ncols,
  */
 static Plan **
 step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attnos,
-		  AttrNumber *next)
+		  const Way *way, AttrNumber *next)
 {
 	Plan	   *plan = *at;
 	Plan	  **child = &plan->lefttree;
@@ -714,7 +828,9 @@ step_down(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attn
 			return NULL;
 	}
 
-	return varno == OUTER_VAR && !(blocking && p->late) ? child : NULL;
+	if (p->late && ((blocking && !p->parallel) || group_matters(plan, way)))
+		return NULL;
+	return varno == OUTER_VAR ? child : NULL;
 }
 
 /* The children of an Append, or NIL. */
@@ -738,8 +854,9 @@ append_children(Plan *plan)
  */
 static void
 descend(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attnos,
-		void (*found) (Plan **at, const AttrNumber *attnos, double work, void *context),
-		void *context, double work)
+		Way way,
+		void (*found) (Plan **at, const AttrNumber *attnos, const Way *way, void *context),
+		void *context)
 {
 	AttrNumber *next = palloc(p->spec->nkeys * sizeof(AttrNumber));
 	List	   *children = append_children(*at);
@@ -760,38 +877,40 @@ descend(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attnos
 		{
 			deeper = deeper && !((Plan *) lfirst(lc))->async_capable;
 			useful = useful || append_children(lfirst(lc)) != NIL ||
-				step_down(cx, p, (Plan **) &lfirst(lc), attnos, next) != NULL;
+				step_down(cx, p, (Plan **) &lfirst(lc), attnos, &way, next) != NULL;
 		}
 		if (deeper && useful)
 		{
 			foreach(lc, children)
-				descend(cx, p, (Plan **) &lfirst(lc), attnos, found, context, work);
+				descend(cx, p, (Plan **) &lfirst(lc), attnos, way, found, context);
 			return;
 		}
 	}
-	else if ((child = step_down(cx, p, at, attnos, next)) != NULL)
+	else if ((child = step_down(cx, p, at, attnos, &way, next)) != NULL)
 	{
+		way.whole = way.whole || group_matters(*at, &way);
+		way.fallible = way.fallible || node_is_fallible(*at, true);
 		switch (nodeTag(*at))
 		{
 			case T_Sort:
 			case T_IncrementalSort:
-				work += SAVED_SORT;
+				way.work += SAVED_SORT;
 				break;
 			case T_Agg:
 			case T_Group:
 			case T_Unique:
 			case T_WindowAgg:
-				work += SAVED_AGG;
+				way.work += SAVED_AGG;
 				break;
 			case T_NestLoop:
 			case T_MergeJoin:
 			case T_HashJoin:
-				work += SAVED_JOIN;
+				way.work += SAVED_JOIN;
 				break;
 			case T_CustomScan:
 				break;
 			default:
-				work += SAVED_OTHER;
+				way.work += SAVED_OTHER;
 				break;
 		}
 
@@ -802,16 +921,16 @@ descend(PlanContext *cx, const Placement *p, Plan **at, const AttrNumber *attnos
 			AttrNumber *beyond = palloc(p->spec->nkeys * sizeof(AttrNumber));
 
 			if (append_children(*child) == NIL &&
-				step_down(cx, p, child, next, beyond) == NULL)
+				step_down(cx, p, child, next, &way, beyond) == NULL)
 			{
-				found(at, attnos, work, context);
+				found(at, attnos, &way, context);
 				return;
 			}
 		}
-		descend(cx, p, child, next, found, context, work);
+		descend(cx, p, child, next, way, found, context);
 		return;
 	}
-	found(at, attnos, work, context);
+	found(at, attnos, &way, context);
 }
 
 /* ------------------------------------------------------------------------
@@ -874,21 +993,22 @@ typedef struct ProbeContext
  * descend() came to the end of a way: what would a probe there gain?
  */
 static void
-weigh_probe(Plan **at, const AttrNumber *attnos, double work, void *context)
+weigh_probe(Plan **at, const AttrNumber *attnos, const Way *way, void *context)
 {
 	ProbeContext *pc = context;
 
 	pc->rows += (*at)->plan_rows;
-	pc->gain += (*at)->plan_rows * (1 - pc->placement->pass) * work;
+	pc->gain += (*at)->plan_rows * (1 - pc->placement->pass) * way->work;
 }
 
 /* Put a probe there. */
 static void
-place_probe(Plan **at, const AttrNumber *attnos, double work, void *context)
+place_probe(Plan **at, const AttrNumber *attnos, const Way *way, void *context)
 {
 	ProbeContext *pc = context;
 	const Placement *p = pc->placement;
 	BfJoinSpec *spec = p->spec;
+	int			min_drop = spec->min_drop;
 	CustomScan *probe = (CustomScan *) *at;
 
 	if (!IsA(probe, CustomScan) || probe->methods != &bf_join_probe_methods)
@@ -905,7 +1025,10 @@ place_probe(Plan **at, const AttrNumber *attnos, double work, void *context)
 		spec->keys[i].attno = attnos[i];
 		probe->custom_exprs = lappend(probe->custom_exprs, copyObject(te->expr));
 	}
+	if (way->whole)
+		spec->min_drop = 0;
 	probe->custom_private = lappend(probe->custom_private, bf_write_join_spec(spec));
+	spec->min_drop = min_drop;
 	probe->scan.plan.plan_rows = clamp_row_est(probe->scan.plan.plan_rows * p->pass);
 }
 
@@ -1166,11 +1289,17 @@ consider_join(Position *at, HashJoin *join)
 	CustomScan *build;
 	bool		slow = false;
 	bool		spills;
-	double		saved;
+	Way			way = {0};
 	double		cost;
 
 	if (!drops_unmatched_outer(join->join.jointype) || !IsA(hash, Hash))
 		return;
+
+#ifdef PG_HAVE_ATOMIC_U64_SIMULATION
+	/* An atomic word is longer than a word there. */
+	if (parallel)
+		return;
+#endif
 
 	/*
 	 * The part of the outer rows that matches, at most: a row with several
@@ -1200,14 +1329,14 @@ consider_join(Position *at, HashJoin *join)
 	 * table, if it expects that to be cheaper (ExecHashJoin).  What reads all
 	 * of its input for its first row is then past filtering.
 	 */
-	p.late = !parallel &&
-		join->join.jointype != JOIN_RIGHT && join->join.jointype != JOIN_RIGHT_ANTI &&
+	p.parallel = parallel;
+	p.late = join->join.jointype != JOIN_RIGHT && join->join.jointype != JOIN_RIGHT_ANTI &&
 		outer->startup_cost < hash->plan.total_cost;
 
 	/* A dropped row needs not be hashed by the join, nor looked up. */
 	for (int i = 0; i < p.spec->nkeys; i++)
 		slow = slow || p.spec->keys[i].hash == BF_JOIN_FUNCTION;
-	saved = SAVED_JOIN + (slow ? COST_PROBE_SLOW : COST_PROBE);
+	way.work = SAVED_JOIN + (slow ? COST_PROBE_SLOW : COST_PROBE);
 
 	/*
 	 * Several keys may come from several tables below: then the one that
@@ -1216,7 +1345,7 @@ consider_join(Position *at, HashJoin *join)
 	pc.at = at;
 	pc.placement = &p;
 	pc.gain = pc.rows = 0;
-	descend(cx, &p, &join->join.plan.lefttree, attnos, weigh_probe, &pc, saved);
+	descend(cx, &p, &join->join.plan.lefttree, attnos, way, weigh_probe, &pc);
 	if (p.spec->nkeys > 1)
 	{
 		BfJoinSpec *all = p.spec;
@@ -1231,8 +1360,8 @@ consider_join(Position *at, HashJoin *join)
 			p.spec->keys[0] = all->keys[i];
 			p.operators = &all_operators[i];
 			one.gain = one.rows = 0;
-			descend(cx, &p, &join->join.plan.lefttree, &attnos[i],
-					weigh_probe, &one, saved);
+			descend(cx, &p, &join->join.plan.lefttree, &attnos[i], way,
+					weigh_probe, &one);
 			if (one.gain > pc.gain * 1.5)
 			{
 				pc.gain = one.gain;
@@ -1272,7 +1401,7 @@ consider_join(Position *at, HashJoin *join)
 	build->custom_exprs = exprs;
 	build->custom_private = bf_write_join_spec(spec);
 
-	descend(cx, &p, &join->join.plan.lefttree, attnos, place_probe, &pc, saved);
+	descend(cx, &p, &join->join.plan.lefttree, attnos, way, place_probe, &pc);
 }
 
 static bool

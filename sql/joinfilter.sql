@@ -156,6 +156,13 @@ SELECT jf_check('SELECT * FROM (SELECT * FROM jf_view WHERE jf_leak(n)) f JOIN j
 ALTER FUNCTION jf_leak(bigint) STABLE;
 SELECT jf_check('SELECT * FROM (SELECT * FROM jf_view WHERE jf_leak(n)) f JOIN jf_dim d USING (a) WHERE d.keep');
 
+-- A sample that depends on the time is another one when it is read again
+CREATE EXTENSION tsm_system_time;
+SELECT jf_plan('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system_time(1000) ON f.a = d.a WHERE f.b = x OFFSET 0) s');
+SELECT jf_plan('SELECT * FROM generate_series(1, 5) x, LATERAL (SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system(50) ON f.a = d.a WHERE f.b = x OFFSET 0) s');
+SELECT jf_plan('SELECT f.id FROM jf_fact f JOIN jf_dim d TABLESAMPLE system_time(1000) ON f.a = d.a');
+DROP EXTENSION tsm_system_time;
+
 -- UPDATE and DELETE
 BEGIN;
 SELECT jf_plan('UPDATE jf_fact f SET b = 0 FROM jf_dim d WHERE f.a = d.a AND d.keep');
@@ -226,6 +233,21 @@ SELECT jf_plan('SELECT * FROM jf_big JOIN jf_keys USING (a) WHERE c = 1');
 -- A probe that drops nothing switches itself off
 UPDATE jf_keys SET c = 1;
 SELECT jf_plan('SELECT count(*) FROM jf_big JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+-- Nothing that may fail is computed of a part of a group, whether because the
+-- probe would pause, or because the first rows come before the filter is there
+UPDATE jf_keys SET c = 0 WHERE a % 20 = 0;
+SELECT jf_check('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_plan('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+SELECT jf_plan('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1', 'ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF, COSTS OFF');
+CREATE INDEX ON jf_big (a);
+SET enable_hashagg = off;
+SET enable_sort = off;
+SELECT jf_check('SELECT g.* FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (count(*) / 10) AS n FROM jf_big GROUP BY a) g JOIN jf_keys USING (a) WHERE c = 1');
+SELECT jf_check('SELECT g.* FROM (SELECT a, 1 / (n / 10) AS n FROM (SELECT a, count(*) AS n FROM jf_big GROUP BY a OFFSET 0) b) g JOIN jf_keys USING (a) WHERE c = 1');
+RESET enable_hashagg;
+RESET enable_sort;
 -- A builder that has too little memory gives up
 CREATE TABLE jf_many AS SELECT i AS id, (i < 100)::int AS c FROM generate_series(0, 199999) i;
 ANALYZE jf_many;

@@ -65,7 +65,7 @@ SELECT who, says FROM damage('hashes', 0, 88, '\xff');
 SELECT who, says FROM damage('zeroed page', 1, 0, decode(repeat('00', 8192), 'hex'));
 SELECT who, says FROM damage('page number', 1, 28, '\x07');
 SELECT who, says FROM damage('layer', 1, 32, '\x01');
-SELECT who, says FROM damage('count', 1, 34, '\x0000');
+SELECT who, says FROM damage('count', 1, 36, '\x00000000');
 SELECT who, says FROM damage('bits', 1, 64, decode(repeat('00', 4096), 'hex'));
 
 SELECT bloom_index_check('t_i', true);

@@ -60,14 +60,15 @@ check_trigger(FunctionCallInfo fcinfo)
 }
 
 /*
- * The table of filters, as it is written anywhere.
+ * The table of filters, as it is written anywhere.  It is locked as the query
+ * will lock it, or it could be gone before its name is read.
  */
 static char *
 quoted_table(const char *name)
 {
 	Oid			relid = RangeVarGetRelid(makeRangeVarFromNameList(
 										 textToQualifiedNameList(cstring_to_text(name))),
-										 NoLock, false);
+										 RowShareLock, false);
 
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
 									  get_rel_name(relid));

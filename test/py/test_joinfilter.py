@@ -15,6 +15,8 @@ import collections
 import contextlib
 import random
 import re
+import socket
+import struct
 import sys
 import threading
 import time
@@ -692,6 +694,93 @@ def behind_barriers(checks, library):
                      f" {seen['on'].total()}")
 
 
+class Protocol:
+    """A session's connection, for messages that libpq does not send"""
+
+    def __init__(self, session):
+        self.socket = socket.socket(fileno=socket.dup(session.conn.pgconn.socket))
+        self.socket.setblocking(True)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *messages):
+        """Messages of a type and strings each, and a Sync; the rows, each its last column"""
+        for kind, *strings in (*messages, (b"S",)):
+            body = b"".join(strings)
+            self.socket.sendall(kind + struct.pack("!i", len(body) + 4) + body)
+        rows = []
+        while True:
+            kind, length = struct.unpack("!ci", self.file.read(5))
+            body = self.file.read(length - 4)
+            if kind == b"E":
+                raise RuntimeError(body.replace(b"\0", b" ").decode())
+            if kind == b"D":
+                rows.append(body[6:].decode())
+            if kind == b"Z":
+                return rows
+
+    def statement(self, sql):
+        return self.send((b"P", b"\0", sql.encode(), b"\0\0\0"),
+                         (b"B", bytes(8)), (b"E", bytes(5)))
+
+
+def switched_meanwhile(checks, library):
+    """A portal is opened with the setting on, and run with it off: its workers build
+    no filter"""
+    session = Session(library)
+    with contextlib.closing(session):
+        session.must("""DROP TABLE IF EXISTS e, d;
+            CREATE TABLE e AS SELECT i AS id, i % 20000 AS k FROM generate_series(1, 100000) i;
+            CREATE TABLE d AS SELECT i AS k, i % 5 = 0 AS used FROM generate_series(0, 19999) i;
+            -- so that nobody reads all of it before the others come
+            CREATE OR REPLACE FUNCTION slowly(k int) RETURNS bool IMMUTABLE PARALLEL SAFE
+                LANGUAGE plpgsql COST 1 AS $$ BEGIN
+                    IF k % 500 = 0 THEN PERFORM pg_sleep(0.005); END IF; RETURN true; END $$;
+            ANALYZE e, d;""")
+        session.must("SET enable_nestloop = off; SET enable_mergejoin = off; SET parallel_setup_cost = 0;"
+                     "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;" + FORCED.format("on")
+                     + "SET max_parallel_workers_per_gather = 2")
+        query = "SELECT count(*), sum(id) FROM e JOIN d USING (k) WHERE used AND slowly(d.k)"
+        plan = "\n".join(session.must(f"EXPLAIN {query}"))
+        checks.check("Parallel Custom Scan (BloomJoinFilter)" in plan, "workers build the filter")
+        wanted = session.must(query)[0].split("|")[1]
+        protocol = Protocol(session)
+        protocol.statement("BEGIN")
+        protocol.send((b"P", b"s\0", query.encode(), b"\0\0\0"), (b"B", b"p\0s\0", bytes(6)))
+        protocol.statement(f"SET {ENABLE} = off")
+        rows = protocol.send((b"E", b"p\0", bytes(4)))
+        checks.check(len(rows) == 1 and rows[0].endswith(wanted),
+                     f"switched off while a portal is open: {rows}, its end {wanted}")
+
+
+def without_workers(checks, library):
+    """A portal is run for a row at a time, so without parallelism: a Parallel Hash
+    is built after the first outer row has been read.  Nothing that may fail is
+    computed of a group that the filter takes rows from by then."""
+    session = Session(library)
+    with contextlib.closing(session):
+        session.must("""DROP TABLE IF EXISTS e, d, f;
+            CREATE TABLE e AS SELECT i / 5 % 1000 AS k, i / 5 AS j FROM generate_series(0, 99999) i;
+            CREATE INDEX ON e (j, k);
+            CREATE TABLE d AS SELECT i * 50 + 7 AS k FROM generate_series(0, 19999) i;
+            CREATE TABLE f AS SELECT i AS j FROM generate_series(0, 199999) i;
+            CREATE INDEX ON f (j);""")
+        session.must("VACUUM ANALYZE d, e, f")
+        session.must("SET enable_nestloop = off; SET enable_sort = off; SET enable_hashagg = off;"
+                     "SET enable_material = off; SET join_collapse_limit = 1; SET parallel_setup_cost = 0;"
+                     "SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;"
+                     "SET min_parallel_index_scan_size = 0;" + FORCED.format("on")
+                     + "SET max_parallel_workers_per_gather = 2")
+        query = ("SELECT sum(c) FROM (f JOIN (SELECT j, k, 1 / (count(*) - 1) AS c FROM e GROUP BY j, k) g"
+                 " ON f.j = g.j) JOIN d ON d.k = g.k")
+        plan = " ".join(session.must(f"EXPLAIN (COSTS OFF) {query}"))
+        checks.check(re.search(r"Parallel Hash Join.* Merge Join.*GroupAggregate.*BloomJoinFilter", plan),
+                     "the plan has a Parallel Hash Join above a GroupAggregate")
+        protocol = Protocol(session)
+        rows = protocol.send((b"P", b"s\0", query.encode(), b"\0\0\0"), (b"B", b"p\0s\0", bytes(6)),
+                             (b"E", b"p\0", bytes(3), b"\1"))
+        checks.equal(rows, ["0"], "a portal that is run for one row")
+
+
 # ---------------------------------------------------------------------------
 
 def use_library(path):
@@ -742,6 +831,8 @@ def main():
             checks.part(wrong_once, checks, args.library)
             checks.part(changed_meanwhile, checks, args.library)
             checks.part(behind_barriers, checks, args.library)
+            checks.part(switched_meanwhile, checks, args.library)
+            checks.part(without_workers, checks, args.library)
             checks.part(random_queries, checks, run, args.queries)
     # another database's run may need it still
     harness.query(f"DROP OWNED BY {ROLE}; DO $$ BEGIN DROP ROLE {ROLE};"

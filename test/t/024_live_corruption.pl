@@ -58,7 +58,7 @@ push @changes, [ "number of layers ^ $_", 0, 24 + 24, $_ ] foreach (1, 2, 4, 7, 
 # Data pages: their headers, some of their blocks
 foreach my $block (1 .. $layers)
 {
-	foreach my $offset (0 .. 35, map { $_ * 397 % 8128 + 64 } 1 .. ($slow ? 60 : 8))
+	foreach my $offset (0 .. 39, map { $_ * 397 % 8128 + 64 } 1 .. ($slow ? 60 : 8))
 	{
 		foreach my $xor (0x01, 0x80, 0xff)
 		{
