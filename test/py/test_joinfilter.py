@@ -33,7 +33,8 @@ FORCE = "bloomfilter.join_filter_force"     # whatever the estimates say
 PROBE = r"Custom Scan \(BloomProbe\)"               # in EXPLAIN, of a plan with a filter
 DROPPED = r"Dropped: (\d+)"                   # in EXPLAIN ANALYZE
 TIMEOUT = "57014"
-STATEMENT_MS = 600          # what takes longer is left
+STATEMENT_MS = 600          # what takes longer is left,
+MOST_ROWS = 100_000         # and what returns more
 EPILOGUE = "ROLLBACK; RESET ROLE; DEALLOCATE ALL; CLOSE ALL"
 
 QUERIES = 25_000 if harness.SLOW else 2_000
@@ -58,19 +59,36 @@ class Session:
 
     def run(self, sql):
         """The last statement's rows, each one bytes; or an error (code, message)"""
+        pgconn = self.conn.pgconn
+        rows, error, canceled = [], None, False
+        complete = False        # rows: those to come are another statement's
         try:
-            result = self.conn.pgconn.exec_(sql.encode())
-        except psycopg.OperationalError as error:
-            raise Crash(str(error)) from error
-        if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK,
-                             pq.ExecStatus.EMPTY_QUERY):
-            width = range(result.nfields)
-            return [b"|".join(b"(null)" if (v := result.get_value(i, j)) is None else v
-                              for j in width) for i in range(result.ntuples)], None
-        if self.conn.pgconn.status != pq.ConnStatus.OK:
-            raise Crash(result.error_message.decode())
-        return None, (result.error_field(pq.DiagnosticField.SQLSTATE).decode(),
-                      result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY).decode())
+            pgconn.send_query(sql.encode())
+            pgconn.set_single_row_mode()
+            while (result := pgconn.get_result()) is not None:
+                if complete:
+                    rows, complete = [], False
+                if result.status == pq.ExecStatus.SINGLE_TUPLE:
+                    if len(rows) < MOST_ROWS:
+                        rows.append(b"|".join(
+                            b"(null)" if (v := result.get_value(0, j)) is None else v
+                            for j in range(result.nfields)))
+                    elif not canceled:
+                        pgconn.get_cancel().cancel()
+                        canceled = True
+                elif result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK,
+                                       pq.ExecStatus.EMPTY_QUERY):
+                    complete = True
+                else:
+                    if pgconn.status != pq.ConnStatus.OK:
+                        raise Crash(result.error_message.decode())
+                    error = (result.error_field(pq.DiagnosticField.SQLSTATE).decode(),
+                             result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY).decode())
+        except psycopg.OperationalError as gone:
+            raise Crash(str(gone)) from gone
+        if canceled:
+            error = TIMEOUT, "more rows than are looked at"
+        return (None, error) if error else (rows, None)
 
     def must(self, sql):
         rows, error = self.run(sql)
