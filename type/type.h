@@ -177,6 +177,25 @@ bf_element_digest(BfElement *el, const BfHeader *h, Datum value)
 }
 
 /* ------------------------------------------------------------------------
+ * Changing (modify.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A filter that is being changed: of fixed size, or growing.
+ */
+typedef struct BfChange
+{
+	bool		growing;
+	BfBuild		b;
+	BfGrowing	g;
+} BfChange;
+
+extern void bf_change_start(BfChange *c, const BfFilter *f);
+extern bool bf_change_add(BfChange *c, BfElement *el, Datum value);
+extern Datum bf_change_result(BfChange *c);
+
+/* ------------------------------------------------------------------------
  * What a filter says about itself (info.c)
  * ------------------------------------------------------------------------
  */
