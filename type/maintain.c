@@ -166,46 +166,77 @@ execute(const char *query, const Oid *types, const Datum *values, int nargs,
 }
 
 /*
- * What adds the rows of a query to a filter.  The filter is not read before
- * there is one.
+ * What adds the rows of a query to a filter.  Of a set only what is missing
+ * counts: as long as nothing is, rows probe the filter where it is stored, and
+ * it is not read whole.
  */
 typedef struct AddReceiver
 {
 	DestReceiver pub;
 	Datum		filter;
+	bool		multiset;
 	MemoryContext context;		/* of the changed filter */
-	MemoryContext row_context;	/* of what an element needs to be added */
+	MemoryContext probe_context;	/* of site, or NULL */
+	BfProbeSite *site;
+	MemoryContext row_context;	/* of what a row needs */
 	BfElement	el;
 	BfChange	change;
 	bool		started;
 	bool		changed;
 } AddReceiver;
 
+/*
+ * The first element that the filter lacks is at hand.
+ */
+static void
+start_adding(AddReceiver *r, const FormData_pg_attribute *att)
+{
+	BfFilter	f;
+
+	if (r->probe_context != NULL)
+		MemoryContextDelete(r->probe_context);
+	r->probe_context = NULL;
+	bf_element_init(&r->el, att->atttypid, att->attcollation, r->context);
+	bf_open_value((BloomFilter *) PG_DETOAST_DATUM_PACKED(r->filter), &f);
+	bf_change_start(&r->change, &f);
+	r->started = true;
+}
+
 static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
 {
 	AddReceiver *r = (AddReceiver *) self;
+	Form_pg_attribute att = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	MemoryContext old;
 	bool		isnull;
 	Datum		value = slot_getattr(slot, 1, &isnull);
-	MemoryContext old;
 
+	CHECK_FOR_INTERRUPTS();
 	if (isnull)
 		return true;
+
+	old = MemoryContextSwitchTo(r->row_context);
+	if (!r->started && !r->multiset)
+	{
+		if (r->site == NULL)
+		{
+			r->probe_context = AllocSetContextCreate(r->context,
+													 "bloom_maintain probe",
+													 ALLOCSET_SMALL_SIZES);
+			r->site = bf_probe_create(att->atttypid, att->attcollation,
+									  r->probe_context);
+		}
+		if (bf_probe(r->site, r->filter, value))
+			goto done;
+	}
 	if (!r->started)
 	{
-		Form_pg_attribute att = TupleDescAttr(slot->tts_tupleDescriptor, 0);
-		BfFilter	f;
-
-		old = MemoryContextSwitchTo(r->context);
-		bf_element_init(&r->el, att->atttypid, att->attcollation, r->context);
-		bf_open_value((BloomFilter *) PG_DETOAST_DATUM_PACKED(r->filter), &f);
-		bf_change_start(&r->change, &f);
-		r->started = true;
-		MemoryContextSwitchTo(old);
+		MemoryContextSwitchTo(r->context);
+		start_adding(r, att);
+		MemoryContextSwitchTo(r->row_context);
 	}
-	CHECK_FOR_INTERRUPTS();
-	old = MemoryContextSwitchTo(r->row_context);
 	r->changed |= bf_change_add(&r->change, &r->el, value);
+done:
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(r->row_context);
 	return true;
@@ -270,15 +301,13 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 {
 	Trigger    *trigger = check_trigger(fcinfo);
 	TriggerData *trigdata = (TriggerData *) fcinfo->context;
-	Oid			func_namespace = get_func_namespace(fcinfo->flinfo->fn_oid);
 	Oid			bloomfilter = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
 											  CStringGetDatum("bloomfilter"),
-											  ObjectIdGetDatum(func_namespace));
+											  ObjectIdGetDatum(get_func_namespace(fcinfo->flinfo->fn_oid)));
 	ErrorContextCallback callback;
 	Oid			relid;
 	const char *table;
 	const char *element;
-	const char *fresh = "";
 	Oid			types[2];
 	Datum		values[2];
 	BfHeader	h;
@@ -307,11 +336,6 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 						trigger->tgargs[1], table),
 				 errhint("Put a sized filter there, as in: bloomfilter(1000000).")));
 
-	/*
-	 * Of a set only what is missing counts, and a probe reads just its part of
-	 * the filter.  The operator is where this function is, whatever is first
-	 * in the search path.
-	 */
 	r = palloc0(sizeof(AddReceiver));
 	r->pub.receiveSlot = receive_row;
 	r->pub.rStartup = receive_startup;
@@ -319,17 +343,14 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 	r->pub.rDestroy = receive_nothing;
 	r->pub.mydest = DestNone;
 	r->filter = values[0];
+	r->multiset = h.layout->multiset;
 	r->context = CurrentMemoryContext;
 	r->row_context = AllocSetContextCreate(CurrentMemoryContext,
 										   "bloom_maintain row",
 										   ALLOCSET_DEFAULT_SIZES);
-	if (!h.layout->multiset)
-		fresh = psprintf(" WHERE NOT ($1 OPERATOR(%s.@>) %s)",
-						 quote_identifier(get_namespace_name(func_namespace)),
-						 element);
-	execute(psprintf("SELECT %s FROM %s n%s", element,
-					 quote_identifier(trigger->tgnewtable), fresh),
-			types, values, 1, &r->pub);
+	execute(psprintf("SELECT %s FROM %s n", element,
+					 quote_identifier(trigger->tgnewtable)),
+			NULL, NULL, 0, &r->pub);
 
 	if (r->changed)
 	{

@@ -177,6 +177,16 @@ bf_element_digest(BfElement *el, const BfHeader *h, Datum value)
 }
 
 /* ------------------------------------------------------------------------
+ * Probing (probe.c)
+ * ------------------------------------------------------------------------
+ */
+typedef struct BfProbeSite BfProbeSite;
+
+extern BfProbeSite *bf_probe_create(Oid typid, Oid collation,
+									MemoryContext context);
+extern bool bf_probe(BfProbeSite *site, Datum filter, Datum value);
+
+/* ------------------------------------------------------------------------
  * Changing (modify.c)
  * ------------------------------------------------------------------------
  */
