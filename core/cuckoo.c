@@ -22,7 +22,7 @@
  * every filter of a million elements, with 7 bits one of a hundred million is
  * full before its capacity; with 8 bits the stash stays empty.
  *
- * Semi-sorting (section 5.2 of the paper).  A bucket is kept sorted by its
+ * Semi-sorting, as in the paper.  A bucket is kept sorted by its
  * fingerprints' low four bits, then by the rest.  Four sorted nibbles
  * a <= b <= c <= d are one of 3876 combinations and take 12 bits instead of
  * 16: their number is a + C(b+1,2) + C(c+2,3) + C(d+3,4).  It is followed by

@@ -117,7 +117,7 @@ bf_standard_expected_set(const BfShape *shape, double n, double *variance)
 /*
  * n = -(m/k) ln(1 - X/m): Swamidass and Baldi, "Mathematical correction for
  * fingerprint similarity measures to improve chemical retrieval", J. Chem.
- * Inf. Model. 47 (3), 2007, equation 5.
+ * Inf. Model. 47 (3), 2007.
  */
 double
 bf_standard_count(const BfShape *shape, uint64_t nset)

@@ -7,8 +7,8 @@
  * rate: a row that passes by mistake is dropped by the join.  It must be as
  * cheap as can be instead.  This one reads a single word and compares it with
  * a mask: the register-blocked filter of Lang, Neumann, Kemper and Boncz,
- * "Performance-Optimal Filtering" (PVLDB 12(5), 2019), section 4.1.  At 16
- * bits an element 0.5% of strangers pass, at 8 bits 3.4%.
+ * "Performance-Optimal Filtering" (PVLDB 12(5), 2019).  At 16 bits an element
+ * 0.5% of strangers pass, at 8 bits 3.4%.
  *
  * The number of words is a power of two, so that a filter that turns out too
  * large can be halved.

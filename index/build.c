@@ -778,6 +778,14 @@ prepare(BuildState *state, Relation heap, struct IndexInfo *info)
 	if (options.capacity != 0 && !known && n <= most_keys(&state->meta))
 		n = 0;
 	bf_must(bf_index_plan_layer(&state->meta, n, &layer, &err), &err);
+	if ((double) layer.capacity < options.capacity)
+		ereport(WARNING,
+				(errmsg("the first layer of index \"%s\" has room for " UINT64_FORMAT " keys, not %.0f",
+						RelationGetRelationName(state->index), layer.capacity,
+						options.capacity),
+				 errdetail("A layer takes at most %d MiB.",
+						   (int) (BF_MAX_BITS / 8 / 1048576)),
+				 errhint("Further layers are added as it fills; every layer costs a probe one more page.")));
 	while (bf_payload_size(&layer) > state->budget)
 	{
 		if (!state->may_fold || known)

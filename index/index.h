@@ -114,6 +114,7 @@ extern void bf_index_init_page(Page page, unsigned layer, BlockNumber number,
 							   bool empty);
 extern void bf_index_check_page(Relation index, Page page, BlockNumber block,
 								unsigned layer, BlockNumber number);
+extern char *bf_index_name(Relation index);
 extern void bf_index_corrupted(Relation index, BlockNumber block,
 							   const char *detail)
 			__attribute__((noreturn));

@@ -35,11 +35,14 @@
 #include "access/generic_xlog.h"
 #include "access/xact.h"
 #include "access/xloginsert.h"
+#include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -53,6 +56,20 @@
 /* Positions inside a block do not depend on how many blocks there are. */
 #define ONE_BLOCK(layer)	{BF_BLOCK_BITS, (layer)->nhashes}
 
+/*
+ * The index as a statement names it, for hints.
+ */
+char *
+bf_index_name(Relation index)
+{
+	const char *name = RelationGetRelationName(index);
+
+	return RelationIsVisible(RelationGetRelid(index)) ?
+		pstrdup(quote_identifier(name)) :
+		quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+								   name);
+}
+
 void
 bf_index_corrupted(Relation index, BlockNumber block, const char *detail)
 {
@@ -61,8 +78,7 @@ bf_index_corrupted(Relation index, BlockNumber block, const char *detail)
 			 errmsg("index \"%s\" is corrupted at block %u",
 					RelationGetRelationName(index), block),
 			 errdetail("%s", detail),
-			 errhint("Rebuild it: REINDEX INDEX %s.",
-					 RelationGetRelationName(index))));
+			 errhint("Rebuild it: REINDEX INDEX %s.", bf_index_name(index))));
 	pg_unreachable();
 }
 
@@ -74,7 +90,7 @@ bf_index_must_rebuild(Relation index, const char *detail)
 			 errmsg("index \"%s\" must be rebuilt",
 					RelationGetRelationName(index)),
 			 errdetail("%s", detail),
-			 errhint("REINDEX INDEX %s.", RelationGetRelationName(index))));
+			 errhint("REINDEX INDEX %s.", bf_index_name(index))));
 	pg_unreachable();
 }
 

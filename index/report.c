@@ -49,8 +49,8 @@ open_single(Oid indexoid, Relation *heap)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("index \"%s\" is partitioned",
 						RelationGetRelationName(index)),
-				 errhint("Ask the indexes of its partitions: SELECT relid FROM pg_partition_tree('%s') WHERE isleaf.",
-						 RelationGetRelationName(index))));
+				 errhint("Ask the indexes of its partitions: SELECT relid FROM pg_partition_tree(%s) WHERE isleaf.",
+						 quote_literal_cstr(bf_index_name(index)))));
 	return index;
 }
 
@@ -381,8 +381,7 @@ check_callback(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 					ItemPointerGetOffsetNumber(tid),
 					RelationGetRelationName(state->heap),
 					RelationGetRelationName(index)),
-			 errhint("Rebuild it: REINDEX INDEX %s.",
-					 RelationGetRelationName(index))));
+			 errhint("Rebuild it: REINDEX INDEX %s.", bf_index_name(index))));
 }
 
 /*

@@ -301,6 +301,19 @@ SELECT relid, round(cardinality) FROM pg_partition_tree('events_code'), bloom_in
 CREATE INDEX events_day ON ONLY events USING bloomfilter (day);
 SELECT bloom_index_contains('events_day', date '2024-01-05');
 DROP TABLE events;
+-- hints name it as a statement takes it
+CREATE SCHEMA "Else where";
+CREATE TYPE "Else where".pair AS (a int, b int);
+CREATE TABLE "Else where".parts (a int, b "Else where".pair) PARTITION BY LIST (a);
+CREATE TABLE "Else where".part PARTITION OF "Else where".parts DEFAULT;
+CREATE INDEX "it's" ON "Else where".parts USING bloomfilter (a);
+CREATE INDEX "a part" ON "Else where".part USING bloomfilter (b);
+SELECT bloom_index_filter('"Else where"."it''s"');
+ALTER TYPE "Else where".pair ADD ATTRIBUTE c int;
+SELECT bloom_index_contains('"Else where"."a part"', ROW(1, 2, 3)::"Else where".pair);
+DROP TABLE "Else where".parts;
+DROP TYPE "Else where".pair;
+DROP SCHEMA "Else where";
 
 -- probes count
 SELECT bloom_index_contains('t_s', 's1500'), bloom_index_contains_each('t_s', '{a,b,NULL}'::text[]);

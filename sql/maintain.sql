@@ -118,6 +118,20 @@ SELECT filter @> ('a'::text, 'v'::varchar, date '2024-01-01') AS triple, filter 
 FROM maintain_filters WHERE name = 'triple';
 SELECT filter @> '{x,y}'::text[] AS "array", filter @> '{}'::text[] AS empty, filter @> '{x}'::text[] AS other FROM maintain_filters WHERE name = 'array';
 SELECT filter @> 1.5 AS price, filter @> 2.000 AS price, filter @> 3::numeric AS other FROM maintain_filters WHERE name = 'numeric';
+-- arrays, and domains over them, in filters that grow: each is one element
+CREATE DOMAIN maintain_ints AS int[];
+CREATE TABLE maintain_arrays (a int[], d maintain_ints);
+INSERT INTO maintain_filters VALUES ('ints', bloomfilter(10, expansion => 2)), ('domain', bloomfilter(10, layout => 'cuckoo', expansion => 2)), ('both', bloomfilter(10, expansion => 4));
+CREATE TRIGGER a AFTER INSERT ON maintain_arrays REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION bloom_maintain('maintain_filters', 'ints', 'a');
+CREATE TRIGGER b AFTER INSERT ON maintain_arrays REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION bloom_maintain('maintain_filters', 'domain', 'd');
+CREATE TRIGGER c AFTER INSERT ON maintain_arrays REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION bloom_maintain('maintain_filters', 'both', 'a', 'd');
+INSERT INTO maintain_arrays VALUES ('{1,2}', '{3}'), ('{}', '{4,5}'), ('{{6},{7}}', NULL), (NULL, '{8,NULL}');
+INSERT INTO maintain_arrays SELECT ARRAY[i], ARRAY[i, i] FROM generate_series(100, 150) i;
+SELECT name, element, layers > 1 AS layers,
+	CASE name WHEN 'ints' THEN (SELECT count(*) FROM maintain_arrays WHERE NOT filter @> a)
+		WHEN 'domain' THEN (SELECT count(*) FROM maintain_arrays WHERE NOT filter @> d)
+		ELSE (SELECT count(*) FROM maintain_arrays WHERE NOT filter @> (a, d)) END AS lost
+FROM maintain_filters, bloom_info(filter) WHERE name IN ('ints', 'domain', 'both') ORDER BY name;
 -- a generated column, and a dropped one before it
 ALTER TABLE maintain_keys DROP tenant CASCADE;
 DROP TRIGGER a_pair ON maintain_keys;
@@ -187,6 +201,24 @@ SET ROLE regress_bloom_maintain;
 INSERT INTO maintain_rights VALUES ('allowed');
 RESET ROLE;
 SELECT filter @> 'allowed' AS allowed, filter @> 'not allowed' AS not FROM maintain_filters WHERE name = 'codes';
+-- and so is what they may see
+ALTER TABLE maintain_filters ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_bloom_maintain;
+INSERT INTO maintain_rights VALUES ('hidden');
+RESET ROLE;
+CREATE POLICY see ON maintain_filters FOR SELECT USING (true);
+CREATE POLICY change ON maintain_filters FOR UPDATE USING (true) WITH CHECK (name <> 'codes');
+SET ROLE regress_bloom_maintain;
+INSERT INTO maintain_rights VALUES ('checked');
+RESET ROLE;
+ALTER POLICY change ON maintain_filters WITH CHECK (true);
+SET ROLE regress_bloom_maintain;
+INSERT INTO maintain_rights VALUES ('seen');
+RESET ROLE;
+SELECT filter @> 'seen' AS seen, filter @> 'hidden' AS hidden, filter @> 'checked' AS checked FROM maintain_filters WHERE name = 'codes';
+DROP POLICY see ON maintain_filters;
+DROP POLICY change ON maintain_filters;
+ALTER TABLE maintain_filters DISABLE ROW LEVEL SECURITY;
 DROP TABLE maintain_rights;
 REVOKE ALL ON maintain_filters FROM regress_bloom_maintain;
 DROP ROLE regress_bloom_maintain;
@@ -234,8 +266,31 @@ ORDER BY i;
 \t off
 SELECT filter @> 'x' AS "domain" FROM maintain_domains WHERE name = 'codes';
 
+-- a filter that is kept from being written keeps the rows out, too
+CREATE FUNCTION maintain_swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER swallow BEFORE UPDATE ON maintain_filters FOR EACH ROW EXECUTE FUNCTION maintain_swallow();
+INSERT INTO maintain_codes (code) VALUES ('swallowed');
+DROP TRIGGER swallow ON maintain_filters;
+CREATE RULE swallow AS ON UPDATE TO maintain_filters DO INSTEAD NOTHING;
+INSERT INTO maintain_codes (code) VALUES ('swallowed');
+DROP RULE swallow ON maintain_filters;
+CREATE TABLE maintain_log (name text);
+CREATE RULE log AS ON UPDATE TO maintain_filters DO ALSO INSERT INTO maintain_log VALUES (old.name);
+-- an error says which trigger it was, which the user did not call
+CREATE TABLE maintain_last (code text);
+CREATE TRIGGER last AFTER INSERT ON maintain_last REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION bloom_maintain('maintain_filters', 'codes', 'code');
+INSERT INTO maintain_last VALUES ('logged');
+\set SHOW_CONTEXT errors
+ALTER TABLE maintain_last RENAME code TO kode;
+INSERT INTO maintain_last VALUES ('renamed');
+ALTER TABLE maintain_last RENAME kode TO code;
+ALTER TABLE maintain_last ALTER code TYPE bytea USING NULL;
+INSERT INTO maintain_last VALUES ('\x00');
+\set SHOW_CONTEXT never
+SELECT * FROM maintain_log;
+
 SET client_min_messages = warning;
 DROP SCHEMA "Maintain it's" CASCADE;
-DROP TABLE maintain_filters, maintain_codes, maintain_keys, maintain_layouts, maintain_audit, maintain_tiny, maintain_wrong, maintain_before, maintain_twice, maintain_texts, maintain_bytes, maintain_domains CASCADE;
-DROP DOMAIN maintain_domain;
-DROP FUNCTION maintain_copy, maintain_try;
+DROP TABLE maintain_filters, maintain_codes, maintain_keys, maintain_layouts, maintain_audit, maintain_tiny, maintain_wrong, maintain_before, maintain_twice, maintain_texts, maintain_bytes, maintain_domains, maintain_arrays, maintain_log, maintain_last CASCADE;
+DROP DOMAIN maintain_domain, maintain_ints;
+DROP FUNCTION maintain_copy, maintain_swallow, maintain_try;

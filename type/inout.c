@@ -55,7 +55,7 @@ bf_sql_in(PG_FUNCTION_ARGS)
 				 errmsg("invalid input syntax for type bloomfilter: \"%.40s%s\"",
 						str, len > 40 ? "..." : ""),
 				 errdetail("The value is not base64."),
-				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
+				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity). To ask one, write filter @> value.")));
 		return (Datum) 0;
 	}
 	SET_VARSIZE(result, VARHDRSZ + n);
@@ -66,7 +66,7 @@ bf_sql_in(PG_FUNCTION_ARGS)
 				 errmsg("invalid input syntax for type bloomfilter: \"%.40s%s\"",
 						str, len > 40 ? "..." : ""),
 				 errdetail("%s", err.message),
-				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity).")));
+				 errhint("To build a filter, call bloomfilter(capacity) with a number, or aggregate with bloom_agg(value, capacity). To ask one, write filter @> value.")));
 		return (Datum) 0;
 	}
 	PG_RETURN_POINTER(result);

@@ -21,9 +21,12 @@
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/syscache.h"
 #include "utils/varlena.h"
 
@@ -60,18 +63,39 @@ check_trigger(FunctionCallInfo fcinfo)
 }
 
 /*
- * The table of filters, as it is written anywhere.  It is locked as the query
- * will lock it, or it could be gone before its name is read.
+ * Errors of the queries below are of a statement that the user did not write.
  */
-static char *
-quoted_table(const char *name)
+static void
+error_context(void *arg)
 {
+	TriggerData *trigdata = arg;
+
+	errcontext("bloom_maintain of filter \"%s\", by trigger \"%s\" of table \"%s\"",
+			   trigdata->tg_trigger->tgargs[1], trigdata->tg_trigger->tgname,
+			   RelationGetRelationName(trigdata->tg_relation));
+}
+
+/*
+ * The table of filters, locked as its rows will be.
+ */
+static Oid
+filter_table(const char *name)
+{
+	static const char *const needed[] = {"name", "filter"};
 	Oid			relid = RangeVarGetRelid(makeRangeVarFromNameList(
 										 textToQualifiedNameList(cstring_to_text(name))),
 										 RowShareLock, false);
 
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
-									  get_rel_name(relid));
+	for (int i = 0; i < (int) lengthof(needed); i++)
+	{
+		if (get_attnum(relid, needed[i]) == InvalidAttrNumber)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							needed[i], get_rel_name(relid)),
+					 errhint("bloom_maintain finds filters in a table with columns \"name\" and \"filter\".")));
+	}
+	return relid;
 }
 
 /*
@@ -87,12 +111,22 @@ element_expression(const Trigger *trigger, Relation rel)
 		appendStringInfoString(&expr, "ROW(");
 	for (int i = 2; i < trigger->tgnargs; i++)
 	{
-		if (SPI_fnumber(RelationGetDescr(rel), trigger->tgargs[i]) <= 0)
+		int			attnum = SPI_fnumber(RelationGetDescr(rel), trigger->tgargs[i]);
+
+		if (attnum <= 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_COLUMN),
 					 errmsg("column \"%s\" of relation \"%s\" does not exist",
+							trigger->tgargs[i], RelationGetRelationName(rel))));
+#ifdef ATTRIBUTE_GENERATED_VIRTUAL
+		/* a transition table has NULLs there, which are no keys */
+		if (TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("bloom_maintain cannot read virtual generated column \"%s\" of relation \"%s\"",
 							trigger->tgargs[i], RelationGetRelationName(rel)),
-					 errcontext("arguments of trigger \"%s\"", trigger->tgname)));
+					 errhint("Make it a stored generated column.")));
+#endif
 		appendStringInfo(&expr, "%sn.%s", i > 2 ? ", " : "",
 						 quote_identifier(trigger->tgargs[i]));
 	}
@@ -104,18 +138,162 @@ element_expression(const Trigger *trigger, Relation rel)
 /*
  * A generic plan, since the planner would copy a filter that it is given as a
  * constant, read it whole where it is a stored one, and could not be stopped
- * meanwhile.
+ * meanwhile.  The result goes to dest, or to SPI_tuptable.
  */
-static void
-execute(const char *query, int nargs, Oid *types, Datum *values, int expected)
+static int
+execute(const char *query, const Oid *types, const Datum *values, int nargs,
+		DestReceiver *dest)
 {
-	SPIPlanPtr	plan = SPI_prepare_cursor(query, nargs, types,
+	SPIExecuteOptions options = {.params = makeParamList(nargs),.dest = dest};
+	SPIPlanPtr	plan = SPI_prepare_cursor(query, nargs, (Oid *) types,
 										  CURSOR_OPT_GENERIC_PLAN);
-	int			result = plan ? SPI_execute_plan(plan, values, NULL, false, 0) : SPI_result;
+	int			result;
 
-	if (result != expected)
+	for (int i = 0; i < nargs; i++)
+	{
+		ParamExternData *param = &options.params->params[i];
+
+		param->ptype = types[i];
+		param->value = values[i];
+		param->isnull = false;
+		param->pflags = PARAM_FLAG_CONST;
+	}
+	result = plan ? SPI_execute_plan_extended(plan, &options) : SPI_result;
+	if (result < 0)
 		elog(ERROR, "query of bloom_maintain failed: %s",
 			 SPI_result_code_string(result));
+	return result;
+}
+
+/*
+ * What adds the rows of a query to a filter.  Of a set only what is missing
+ * counts: as long as nothing is, rows probe the filter where it is stored, and
+ * it is not read whole.
+ */
+typedef struct AddReceiver
+{
+	DestReceiver pub;
+	Datum		filter;
+	bool		multiset;
+	MemoryContext context;		/* of the changed filter */
+	MemoryContext probe_context;	/* of site, or NULL */
+	BfProbeSite *site;
+	MemoryContext row_context;	/* of what a row needs */
+	BfElement	el;
+	BfChange	change;
+	bool		started;
+	bool		changed;
+} AddReceiver;
+
+/*
+ * The first element that the filter lacks is at hand.
+ */
+static void
+start_adding(AddReceiver *r, const FormData_pg_attribute *att)
+{
+	BfFilter	f;
+
+	if (r->probe_context != NULL)
+		MemoryContextDelete(r->probe_context);
+	r->probe_context = NULL;
+	bf_element_init(&r->el, att->atttypid, att->attcollation, r->context);
+	bf_open_value((BloomFilter *) PG_DETOAST_DATUM_PACKED(r->filter), &f);
+	bf_change_start(&r->change, &f);
+	r->started = true;
+}
+
+static bool
+receive_row(TupleTableSlot *slot, DestReceiver *self)
+{
+	AddReceiver *r = (AddReceiver *) self;
+	Form_pg_attribute att = TupleDescAttr(slot->tts_tupleDescriptor, 0);
+	MemoryContext old;
+	bool		isnull;
+	Datum		value = slot_getattr(slot, 1, &isnull);
+
+	CHECK_FOR_INTERRUPTS();
+	if (isnull)
+		return true;
+
+	old = MemoryContextSwitchTo(r->row_context);
+	if (!r->started && !r->multiset)
+	{
+		if (r->site == NULL)
+		{
+			r->probe_context = AllocSetContextCreate(r->context,
+													 "bloom_maintain probe",
+													 ALLOCSET_SMALL_SIZES);
+			r->site = bf_probe_create(att->atttypid, att->attcollation,
+									  r->probe_context);
+		}
+		if (bf_probe(r->site, r->filter, value))
+			goto done;
+	}
+	if (!r->started)
+	{
+		MemoryContextSwitchTo(r->context);
+		start_adding(r, att);
+		MemoryContextSwitchTo(r->row_context);
+	}
+	r->changed |= bf_change_add(&r->change, &r->el, value);
+done:
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(r->row_context);
+	return true;
+}
+
+static void
+receive_startup(DestReceiver *self, int operation, TupleDesc typeinfo)
+{
+}
+
+static void
+receive_nothing(DestReceiver *self)
+{
+}
+
+/*
+ * Lock the filter's row.  The filter, and its type: domains are possible.
+ */
+static Datum
+lock_filter(Oid relid, const char *table, const char *name, Oid bloomfilter,
+			Oid *type)
+{
+	Oid			text = TEXTOID;
+	Datum		name_text = CStringGetTextDatum(name);
+	Datum		filter;
+	bool		isnull;
+
+	execute(psprintf("SELECT filter FROM %s WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE", table),
+			&text, &name_text, 1, NULL);
+	if (SPI_processed == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_NO_DATA_FOUND),
+				 errmsg("table %s has no filter named \"%s\"", table, name),
+				 check_enable_rls(relid, InvalidOid, true) == RLS_ENABLED ?
+				 errhint("Insert the filter before rows that it is to hold. If there is one, a row-level security policy must let user \"%s\" see and update it.",
+						 GetUserNameFromId(GetUserId(), false)) :
+				 errhint("Insert the filter before rows that it is to hold.")));
+	if (SPI_processed > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_ROWS),
+				 errmsg("table %s has " UINT64_FORMAT " filters named \"%s\", not one",
+						table, SPI_processed, name),
+				 errhint("Delete all but one, and add a unique constraint on column \"name\".")));
+	*type = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
+	if (getBaseType(*type) != bloomfilter)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"filter\" of table %s is of type %s, not bloomfilter",
+						table, format_type_be(*type))));
+	filter = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
+						   &isnull);
+	if (isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("filter \"%s\" in table %s is null", name, table),
+				 errhint("Put a filter there, as in: bloomfilter(1000000).")));
+	return filter;
 }
 
 Datum
@@ -123,55 +301,34 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 {
 	Trigger    *trigger = check_trigger(fcinfo);
 	TriggerData *trigdata = (TriggerData *) fcinfo->context;
-	const char *schema;
+	Oid			bloomfilter = GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
+											  CStringGetDatum("bloomfilter"),
+											  ObjectIdGetDatum(get_func_namespace(fcinfo->flinfo->fn_oid)));
+	ErrorContextCallback callback;
+	Oid			relid;
 	const char *table;
 	const char *element;
-	const char *rows;
-	Oid			types[2] = {TEXTOID, InvalidOid};
+	Oid			types[2];
 	Datum		values[2];
-	Datum		added[2];
 	BfHeader	h;
-	bool		isnull;
+	AddReceiver *r;
+
+	callback.callback = error_context;
+	callback.arg = trigdata;
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
 
 	if (SPI_connect() != SPI_OK_CONNECT ||
 		SPI_register_trigger_data(trigdata) != SPI_OK_TD_REGISTER)
 		elog(ERROR, "SPI_connect failed");
 
-	/*
-	 * The functions and operators are where this function is, or the
-	 * server's, whatever is first in the search path.
-	 */
-	schema = quote_identifier(get_namespace_name(get_func_namespace(fcinfo->flinfo->fn_oid)));
-	table = quoted_table(trigger->tgargs[0]);
+	relid = filter_table(trigger->tgargs[0]);
+	table = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+									   get_rel_name(relid));
 	element = element_expression(trigger, trigdata->tg_relation);
-	rows = quote_identifier(trigger->tgnewtable);
-	values[0] = CStringGetTextDatum(trigger->tgargs[1]);
-
-	execute(psprintf("SELECT filter FROM %s WHERE name OPERATOR(pg_catalog.=) $1 FOR UPDATE", table),
-			1, types, values, SPI_OK_SELECT);
-	if (SPI_processed != 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_NO_DATA_FOUND),
-				 errmsg("table %s has %d filters named \"%s\", not one",
-						table, (int) SPI_processed, trigger->tgargs[1]),
-				 errhint("Insert the filter before rows that it is to hold.")));
-	types[1] = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
-	if (getBaseType(types[1]) !=
-		GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid,
-						CStringGetDatum("bloomfilter"),
-						ObjectIdGetDatum(get_func_namespace(fcinfo->flinfo->fn_oid))))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATATYPE_MISMATCH),
-				 errmsg("column \"filter\" of table %s is of type %s, not bloomfilter",
-						table, format_type_be(types[1]))));
-	values[1] = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
-							  &isnull);
-	if (isnull)
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("filter \"%s\" in table %s is null",
-						trigger->tgargs[1], table)));
-	bf_fetch_header(values[1], &h);
+	values[0] = lock_filter(relid, table, trigger->tgargs[1], bloomfilter,
+							&types[0]);
+	bf_fetch_header(values[0], &h);
 	if (!bf_is_sized(&h))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -179,36 +336,40 @@ bf_sql_maintain(PG_FUNCTION_ARGS)
 						trigger->tgargs[1], table),
 				 errhint("Put a sized filter there, as in: bloomfilter(1000000).")));
 
-	/*
-	 * The new elements as a filter to be united, or, where unions do not
-	 * merge, as an array.  Of a set only what is missing counts.
-	 */
-	execute(psprintf("SELECT %s FROM %s n %s",
-					 h.expansion != 0 ? psprintf("pg_catalog.array_agg(%s)", element)
-					 : psprintf("%s.bloom_agg(%s, $2)", schema, element),
-					 rows,
-					 h.layout->multiset ? "" :
-					 psprintf("WHERE NOT ($2 OPERATOR(%s.@>) %s)", schema, element)),
-			2, types, values, SPI_OK_SELECT);
-	added[0] = values[0];
-	added[1] = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1,
-							 &isnull);
-	types[1] = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
-	if (!isnull && h.expansion == 0)
-	{
-		BfHeader	news;
+	r = palloc0(sizeof(AddReceiver));
+	r->pub.receiveSlot = receive_row;
+	r->pub.rStartup = receive_startup;
+	r->pub.rShutdown = receive_nothing;
+	r->pub.rDestroy = receive_nothing;
+	r->pub.mydest = DestNone;
+	r->filter = values[0];
+	r->multiset = h.layout->multiset;
+	r->context = CurrentMemoryContext;
+	r->row_context = AllocSetContextCreate(CurrentMemoryContext,
+										   "bloom_maintain row",
+										   ALLOCSET_DEFAULT_SIZES);
+	execute(psprintf("SELECT %s FROM %s n", element,
+					 quote_identifier(trigger->tgnewtable)),
+			NULL, NULL, 0, &r->pub);
 
-		bf_fetch_header(added[1], &news);
-		isnull = news.kind == BF_KIND_NONE;
+	if (r->changed)
+	{
+		types[0] = TEXTOID;
+		types[1] = bloomfilter;
+		values[0] = CStringGetTextDatum(trigger->tgargs[1]);
+		values[1] = bf_change_result(&r->change);
+		if (execute(psprintf("UPDATE %s SET filter = $2 WHERE name OPERATOR(pg_catalog.=) $1",
+							 table),
+					types, values, 2, NULL) != SPI_OK_UPDATE ||
+			SPI_processed != 1)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("filter \"%s\" in table %s could not be updated",
+							trigger->tgargs[1], table),
+					 errhint("A trigger or a rule of the table keeps it from being updated.")));
 	}
-	if (!isnull)
-		execute(psprintf("UPDATE %s SET filter = %s WHERE name OPERATOR(pg_catalog.=) $1",
-						 table,
-						 psprintf(h.expansion != 0
-								  ? "%s.bloom_add_all(filter, $2)"
-								  : "filter OPERATOR(%s.|) $2", schema)),
-				2, types, added, SPI_OK_UPDATE);
 
 	SPI_finish();
+	error_context_stack = callback.previous;
 	PG_RETURN_POINTER(NULL);
 }

@@ -38,17 +38,11 @@ check_can_add(const BfHeader *h)
 }
 
 /*
- * A filter that is being changed: of fixed size, or growing.
+ * Begin to change a copy of a filter that has a capacity.  Memory will come
+ * from the current context.
  */
-typedef struct BfChange
-{
-	bool		growing;
-	BfBuild		b;
-	BfGrowing	g;
-} BfChange;
-
-static void
-start_change(BfChange *c, const BfFilter *f)
+void
+bf_change_start(BfChange *c, const BfFilter *f)
 {
 	c->growing = f->h.expansion != 0;
 	if (c->growing)
@@ -66,8 +60,12 @@ header_of(BfChange *c)
 	return c->growing ? &c->g.h : &c->b.f.h;
 }
 
-static Datum
-finish_change(BfChange *c)
+/*
+ * The changed filter, in the current context; there may be a WARNING that it
+ * is overfilled.
+ */
+Datum
+bf_change_result(BfChange *c)
 {
 	BloomFilter *result;
 	BfFilter	f;
@@ -87,8 +85,8 @@ finish_change(BfChange *c)
 /*
  * Add one element.  False where that changes nothing.
  */
-static bool
-add_element(BfChange *c, BfElement *el, Datum value)
+bool
+bf_change_add(BfChange *c, BfElement *el, Datum value)
 {
 	BfHeader   *h = header_of(c);
 	BfHeader	kind;
@@ -131,7 +129,7 @@ bf_sql_add(PG_FUNCTION_ARGS)
 	if (bf_stored_has(fcinfo))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	el = bf_element_of_probe(fcinfo, 1);
+	el = bf_element_of_probe(fcinfo);
 	handle = bf_get_handle(PG_GETARG_DATUM(0));
 	if (handle != NULL)
 	{
@@ -166,9 +164,9 @@ bf_sql_add(PG_FUNCTION_ARGS)
 														PG_GETARG_DATUM(1))));
 	}
 
-	start_change(&c, &f);
-	(void) add_element(&c, el, PG_GETARG_DATUM(1));
-	PG_RETURN_DATUM(finish_change(&c));
+	bf_change_start(&c, &f);
+	(void) bf_change_add(&c, el, PG_GETARG_DATUM(1));
+	PG_RETURN_DATUM(bf_change_result(&c));
 }
 
 /*
@@ -206,16 +204,16 @@ bf_sql_add_all(PG_FUNCTION_ARGS)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
 	check_can_add(&f.h);
-	start_change(&c, &f);
+	bf_change_start(&c, &f);
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!nulls[i])
-			changed |= add_element(&c, el, values[i]);
+			changed |= bf_change_add(&c, el, values[i]);
 	}
 	if (!changed)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	PG_RETURN_DATUM(finish_change(&c));
+	PG_RETURN_DATUM(bf_change_result(&c));
 }
 
 /*
@@ -250,12 +248,12 @@ bf_sql_remove(PG_FUNCTION_ARGS)
 	if (!bf_test(&f, digest))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 
-	start_change(&c, &f);
+	bf_change_start(&c, &f);
 	removed = c.growing ? bf_grow_remove(&c.g, digest) :
 		bf_remove(&c.b.f, digest);
 	if (!removed)
 		PG_RETURN_DATUM(PG_GETARG_DATUM(0));
-	PG_RETURN_DATUM(finish_change(&c));
+	PG_RETURN_DATUM(bf_change_result(&c));
 }
 
 /* filter | filter */
@@ -276,7 +274,7 @@ bf_sql_union(PG_FUNCTION_ARGS)
 	if (!bf_is_sized(&left.h))
 		PG_RETURN_DATUM(PG_GETARG_DATUM(1));
 
-	start_change(&c, &left);
+	bf_change_start(&c, &left);
 	if (!c.growing)
 		bf_build_union(&c.b, &right);
 	else
@@ -286,7 +284,7 @@ bf_sql_union(PG_FUNCTION_ARGS)
 			bf_grow_append(&c.g, &right);
 		bf_merge_design(&c.g.h, &right.h);
 	}
-	PG_RETURN_DATUM(finish_change(&c));
+	PG_RETURN_DATUM(bf_change_result(&c));
 }
 
 /* filter & filter */

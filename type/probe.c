@@ -35,7 +35,7 @@ PG_FUNCTION_INFO_V1(bf_sql_contains_each);
  * its header's bytes, since a pointer says nothing about what is there; out of
  * line by its TOAST pointer, whose value never changes.
  */
-typedef struct BfProbeSite
+struct BfProbeSite
 {
 	BfElement	el;
 	Size		len;			/* of the last filter's image; 0 = none yet */
@@ -49,16 +49,14 @@ typedef struct BfProbeSite
 	MemoryContext parent;
 	MemoryContext context;		/* of loaded, or NULL */
 	uint8	   *loaded;			/* its image, or NULL */
-} BfProbeSite;
+};
 
 static BfProbeSite *
-make_site(FunctionCallInfo fcinfo)
+make_site(MemoryContext context)
 {
-	BfProbeSite *site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
-											   sizeof(BfProbeSite));
+	BfProbeSite *site = MemoryContextAllocZero(context, sizeof(BfProbeSite));
 
-	site->parent = fcinfo->flinfo->fn_mcxt;
-	fcinfo->flinfo->fn_extra = site;
+	site->parent = context;
 	return site;
 }
 
@@ -395,19 +393,11 @@ contains_extended(BfProbeSite *site, Datum filter, Datum value)
 }
 
 static inline bool
-contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
+probe(BfProbeSite *site, Datum filter, Datum value)
 {
-	BfProbeSite *site = fcinfo->flinfo->fn_extra;
-	Datum		filter = PG_GETARG_DATUM(filter_arg);
-	Datum		value = PG_GETARG_DATUM(value_arg);
 	const uint8 *image;
 	Size		len;
 
-	if (unlikely(site == NULL))
-	{
-		site = make_site(fcinfo);
-		bf_element_init_arg(&site->el, fcinfo, value_arg);
-	}
 	if (unlikely(site->el.context != NULL) &&
 		(bf_element_resolve(&site->el, value) || site->el.dynamic))
 		site->len = 0;			/* its kind may have changed */
@@ -422,6 +412,52 @@ contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
 		remember_header(site, image, len, len, value);
 	return site->h.nset > 0 &&
 		test_image(site, image, bf_element_digest(&site->el, &site->h, value));
+}
+
+/*
+ * What the call site keeps.
+ */
+static inline BfProbeSite *
+site_of(FunctionCallInfo fcinfo, int value_arg)
+{
+	BfProbeSite *site = fcinfo->flinfo->fn_extra;
+
+	if (unlikely(site == NULL))
+	{
+		site = make_site(fcinfo->flinfo->fn_mcxt);
+		bf_element_init_arg(&site->el, fcinfo, value_arg);
+		fcinfo->flinfo->fn_extra = site;
+	}
+	return site;
+}
+
+static inline bool
+contains(FunctionCallInfo fcinfo, int filter_arg, int value_arg)
+{
+	return probe(site_of(fcinfo, value_arg), PG_GETARG_DATUM(filter_arg),
+				 PG_GETARG_DATUM(value_arg));
+}
+
+/*
+ * The state for probing from C, with values of a type.  All that it needs is
+ * in context, or in children of it.
+ */
+BfProbeSite *
+bf_probe_create(Oid typid, Oid collation, MemoryContext context)
+{
+	BfProbeSite *site = make_site(context);
+
+	bf_element_init(&site->el, typid, collation, context);
+	return site;
+}
+
+/*
+ * May the filter, stored or not, contain the value?  Errors as of @>.
+ */
+bool
+bf_probe(BfProbeSite *site, Datum filter, Datum value)
+{
+	return probe(site, filter, value);
 }
 
 /* filter @> value, bloom_contains(filter, value) */
@@ -439,24 +475,17 @@ bf_sql_contained(PG_FUNCTION_ARGS)
 }
 
 /*
- * For bloom_add(): what the call site keeps is a probe's.
+ * For bloom_add(filter, value): the element, of a call site that can probe.
  */
 BfElement *
-bf_element_of_probe(FunctionCallInfo fcinfo, int value_arg)
+bf_element_of_probe(FunctionCallInfo fcinfo)
 {
-	BfProbeSite *site = fcinfo->flinfo->fn_extra;
-
-	if (unlikely(site == NULL))
-	{
-		site = make_site(fcinfo);
-		bf_element_init_arg(&site->el, fcinfo, value_arg);
-	}
-	return &site->el;
+	return &site_of(fcinfo, 1)->el;
 }
 
 /*
- * Is the first argument a filter that is stored, and changes nothing if the
- * second is added?  Slices of it tell.
+ * Is the filter stored, and does adding the value change nothing?  Slices of it
+ * tell.
  */
 bool
 bf_stored_has(FunctionCallInfo fcinfo)
@@ -465,8 +494,7 @@ bf_stored_has(FunctionCallInfo fcinfo)
 
 	if (!VARATT_IS_EXTERNAL_ONDISK(DatumGetPointer(PG_GETARG_DATUM(0))))
 		return false;
-	(void) bf_element_of_probe(fcinfo, 1);
-	site = fcinfo->flinfo->fn_extra;
+	site = site_of(fcinfo, 1);
 	if (contains(fcinfo, 0, 1) && bf_is_sized(&site->h) && !site->h.layout->multiset)
 		return true;
 	/* the caller uses the element for what it likes */
@@ -497,7 +525,10 @@ contains_each(FunctionCallInfo fcinfo, ArrayType *array, bool **answers,
 	int			n;
 
 	if (site == NULL)
-		site = make_site(fcinfo);
+	{
+		site = make_site(fcinfo->flinfo->fn_mcxt);
+		fcinfo->flinfo->fn_extra = site;
+	}
 	el = &site->el;
 	if (bf_element_of_array(el, array, fcinfo))
 		site->len = 0;

@@ -156,8 +156,6 @@ extern void bf_element_init_row(BfElement *el, TupleDesc columns,
 								MemoryContext context);
 extern void bf_element_init_arg(BfElement *el, FunctionCallInfo fcinfo,
 								int argno);
-extern BfElement *bf_element_of_probe(FunctionCallInfo fcinfo, int value_arg);
-extern bool bf_stored_has(FunctionCallInfo fcinfo);
 extern BfElement *bf_element_of_site(FunctionCallInfo fcinfo, int argno);
 extern bool bf_element_of_array(BfElement *el, const ArrayType *array,
 								FunctionCallInfo fcinfo);
@@ -177,6 +175,37 @@ bf_element_digest(BfElement *el, const BfHeader *h, Datum value)
 {
 	return el->digest(el, h, value);
 }
+
+/* ------------------------------------------------------------------------
+ * Probing (probe.c)
+ * ------------------------------------------------------------------------
+ */
+typedef struct BfProbeSite BfProbeSite;
+
+extern BfProbeSite *bf_probe_create(Oid typid, Oid collation,
+									MemoryContext context);
+extern bool bf_probe(BfProbeSite *site, Datum filter, Datum value);
+extern BfElement *bf_element_of_probe(FunctionCallInfo fcinfo);
+extern bool bf_stored_has(FunctionCallInfo fcinfo);
+
+/* ------------------------------------------------------------------------
+ * Changing (modify.c)
+ * ------------------------------------------------------------------------
+ */
+
+/*
+ * A filter that is being changed: of fixed size, or growing.
+ */
+typedef struct BfChange
+{
+	bool		growing;
+	BfBuild		b;
+	BfGrowing	g;
+} BfChange;
+
+extern void bf_change_start(BfChange *c, const BfFilter *f);
+extern bool bf_change_add(BfChange *c, BfElement *el, Datum value);
+extern Datum bf_change_result(BfChange *c);
 
 /* ------------------------------------------------------------------------
  * What a filter says about itself (info.c)
