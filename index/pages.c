@@ -35,7 +35,6 @@
 #include "access/generic_xlog.h"
 #include "access/xact.h"
 #include "access/xloginsert.h"
-#include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
@@ -57,17 +56,14 @@
 #define ONE_BLOCK(layer)	{BF_BLOCK_BITS, (layer)->nhashes}
 
 /*
- * The index as a statement names it, for hints.
+ * The index as any statement can name it, for hints: with its schema, since the
+ * search path may be another one here.
  */
 char *
 bf_index_name(Relation index)
 {
-	const char *name = RelationGetRelationName(index);
-
-	return RelationIsVisible(RelationGetRelid(index)) ?
-		pstrdup(quote_identifier(name)) :
-		quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
-								   name);
+	return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+									  RelationGetRelationName(index));
 }
 
 void
