@@ -79,9 +79,17 @@ bf_words_add(uint64_t *words, uint32_t mask, uint64_t h)
 }
 
 /*
- * Add n elements; how many were not there.  Words are fetched ahead: a large
- * filter is not in the cache.
+ * Of n elements that are added one after the other, the i'th is next: fetch the
+ * word of a later one, since a large filter is not in the cache.
  */
+static inline void
+bf_words_fetch_ahead(uint64_t *words, uint32_t mask, const uint64_t *h, size_t i, size_t n)
+{
+	if (i + BF_WORDS_AHEAD < n)
+		__builtin_prefetch(&words[bf_word_of(h[i + BF_WORDS_AHEAD], mask)], 1);
+}
+
+/* Add n elements; how many were not there. */
 static inline uint64_t
 bf_words_add_many(uint64_t *words, uint32_t mask, const uint64_t *h, size_t n)
 {
@@ -89,8 +97,7 @@ bf_words_add_many(uint64_t *words, uint32_t mask, const uint64_t *h, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 	{
-		if (i + BF_WORDS_AHEAD < n)
-			__builtin_prefetch(&words[bf_word_of(h[i + BF_WORDS_AHEAD], mask)], 1);
+		bf_words_fetch_ahead(words, mask, h, i, n);
 		nadded += bf_words_add(words, mask, h[i]);
 	}
 	return nadded;

@@ -5,10 +5,10 @@
  *
  * Both hand on their child's slots as they are, but for a probe above a table:
  * that one copies the columns that are needed, which the scan would do of every
- * row.  The builder, under a Hash,
- * adds the keys of every row to the filter, which is complete when the child
- * has no more.  Until then the probe lets every row pass, and so it does in
- * an EvalPlanQual recheck, where the inner side is not what it was.
+ * row.  The builder, under a Hash, adds the keys of every row to the filter,
+ * which is complete when the child has no more.  Until then the probe lets
+ * every row pass, and so it does in an EvalPlanQual recheck, where the inner
+ * side is not what it was.
  *
  * A filter is built once; joinplan.c sees to it that its rows are the same
  * whenever they are read.
@@ -424,9 +424,7 @@ add_shared(BuildState *node)
 		uint64		bits = bf_word_bits(h);
 		pg_atomic_uint64 *word;
 
-		if (i + BF_WORDS_AHEAD < node->queued)
-			__builtin_prefetch(&filter->words[bf_word_of(node->queue[i + BF_WORDS_AHEAD],
-														 filter->mask)], 1);
+		bf_words_fetch_ahead(filter->words, filter->mask, node->queue, i, node->queued);
 		word = (pg_atomic_uint64 *) &filter->words[bf_word_of(h, filter->mask)];
 		if ((pg_atomic_read_u64(word) & bits) == bits)
 			continue;
@@ -527,28 +525,20 @@ finish_building(BuildState *node)
 	if (filter == NULL)
 		return;
 
-	if (filter->shared != NULL)
-	{
-		SharedFilter *shared = filter->shared;
-
-		if (node->adding)
-			flush_queue(node);
-		if (node->adding)
-		{
-			pg_atomic_fetch_add_u32(&shared->nfinished, 1);
-			pg_atomic_fetch_sub_u32(&shared->nbuilding, 1);
-		}
-		free_queue(node);
-		node->adding = false;
-		return;
-	}
-
+	/* shared words are there before the first row */
 	if (node->adding && filter->words != NULL)
 		flush_queue(node);
 	else if (node->adding)
 		make_private(node, node->queued);
 	free_queue(node);
-	if (node->adding)
+
+	/* that may have been too much */
+	if (node->adding && filter->shared != NULL)
+	{
+		pg_atomic_fetch_add_u32(&filter->shared->nfinished, 1);
+		pg_atomic_fetch_sub_u32(&filter->shared->nbuilding, 1);
+	}
+	else if (node->adding)
 	{
 		uint32		nwords = filter->mask + 1;
 

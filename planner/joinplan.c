@@ -1056,6 +1056,15 @@ scanned_table(PlanContext *cx, Plan *plan)
 	}
 }
 
+/* The table's column as a node's output, of a Var of varno. */
+static TargetEntry *
+column_entry(int varno, Form_pg_attribute att)
+{
+	return makeTargetEntry((Expr *) makeVar(varno, att->attnum, att->atttypid,
+											att->atttypmod, att->attcollation, 0),
+						   att->attnum, pstrdup(NameStr(att->attname)), false);
+}
+
 /*
  * A scan copies the columns that are needed out of every row.  Let the probe
  * do that instead, of the rows that pass.  Only columns: what is computed of
@@ -1101,14 +1110,8 @@ project_above(PlanContext *cx, CustomScan *probe)
 			columns = NIL;
 			break;
 		}
-		columns = lappend(columns,
-						  makeTargetEntry((Expr *) makeVar(relid, i + 1, att->atttypid,
-														   att->atttypmod, att->attcollation, 0),
-										  i + 1, pstrdup(NameStr(att->attname)), false));
-		input = lappend(input,
-						makeTargetEntry((Expr *) makeVar(OUTER_VAR, i + 1, att->atttypid,
-														 att->atttypmod, att->attcollation, 0),
-										i + 1, pstrdup(NameStr(att->attname)), false));
+		columns = lappend(columns, column_entry((int) relid, att));
+		input = lappend(input, column_entry(OUTER_VAR, att));
 	}
 	table_close(rel, NoLock);
 	if (columns == NIL ||
